@@ -71,6 +71,8 @@ class LiveFiles:
 
     Attributes
     ----------
+    storage
+        The table's.
     table
         One row a file: `path` string (as in the log, URI-encoded), `partitionValues` struct of strings by
         physical name (absent for unpartitioned tables), `size` and `modificationTime` int64 (bytes,
@@ -89,20 +91,11 @@ class LiveFiles:
         checkpoint: CheckpointFiles | None,
         again: Callable[[], LiveFiles] | None = None,
     ) -> None:
-        self._storage = storage
+        self.storage = storage
         self.table = table
         self.again = again
         self._later = LaterStatistics(storage, table["path"], stats, row, checkpoint)
         self._kept = KeptColumns()
-
-    @classmethod
-    def of_tables(cls, storage: Storage, tables: Sequence[pa.Table]) -> LiveFiles:
-        """Files from tables with the columns of `table`, and `stats`: all that is known of them is there."""
-        import pyarrow as pa
-
-        table = pa.concat_tables(tables)
-        no_rows = pa.chunked_array([pa.nulls(table.num_rows, pa.int64())])
-        return cls(storage, table.drop_columns(["stats"]), table["stats"], no_rows, None)
 
     @property
     def num_rows(self) -> int:
@@ -112,7 +105,7 @@ class LiveFiles:
     @cached_property
     def canonical_paths(self) -> pa.ChunkedArray:
         """`path` in the form by which files are compared; see `paths.canonical_path`."""
-        return canonical_paths(self.table["path"], self._storage)
+        return canonical_paths(self.table["path"], self.storage)
 
     def take(self, rows: pa.Int64Array) -> LiveFiles:
         """Some of the files, by their ascending row numbers."""
@@ -124,7 +117,7 @@ class LiveFiles:
         # `take` of Arrow makes one piece of a column first, all of its text.
         kept = self._with(later).filter(mask(wanted))
         base = kept.drop_columns(["stats", "row"])
-        return LiveFiles(self._storage, base, kept["stats"], kept["row"], later.checkpoint, self.again)
+        return LiveFiles(self.storage, base, kept["stats"], kept["row"], later.checkpoint, self.again)
 
     def partition_texts(self, physical: str) -> pa.Array:
         """See `FilesToPrune`."""
@@ -224,11 +217,11 @@ class LiveFiles:
             return  # another thread has done so
         if self.again is None or attempt > _ATTEMPTS:
             raise error
-        CHECKPOINT_READ_ANEW.log(table=self._storage.url, reason=error)
+        CHECKPOINT_READ_ANEW.log(table=self.storage.url, reason=error)
         try:
             found = self.again()
         except (LogError, VersionNotFoundError) as gone:
-            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self._storage.url, reason=gone.text) from error
+            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self.storage.url, reason=gone.text) from error
         self._later = self._found_in(found, later)
 
     def _found_in(self, found: LiveFiles, later: LaterStatistics) -> LaterStatistics:
@@ -236,13 +229,13 @@ class LiveFiles:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        known = keys_of_files(found.table, self._storage).combine_chunks()
-        places = pc.index_in(keys_of_files(self.table, self._storage), value_set=known)
+        known = keys_of_files(found.table, self.storage).combine_chunks()
+        places = pc.index_in(keys_of_files(self.table, self.storage), value_set=known)
         there = pc.is_valid(later.row)
         if pc.any(pc.and_(there, pc.is_null(places))).as_py():
             reason = "the log names other files of this version than it did"
-            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self._storage.url, reason=reason)
+            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self.storage.url, reason=reason)
         stats, row, checkpoint = found.parts
         places = pc.if_else(there, places, pa.scalar(None, places.type))
         texts = pc.coalesce(later.stats, stats.take(places))
-        return LaterStatistics(self._storage, self.table["path"], texts, row.take(places), checkpoint)
+        return LaterStatistics(self.storage, self.table["path"], texts, row.take(places), checkpoint)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -221,7 +221,7 @@ def load_state(
     """
     if base is None:
         head = load_head(storage, segment, found)
-        return head.state if head.older is None else _with_older(storage, head.state, head.older)
+        return _completed(storage, head) or head.state
     before = base.state
     single = SingleActions(
         before.table.protocol,
@@ -263,28 +263,47 @@ def select_files(
     """
     if segment.checkpoint is None:
         return None
-    head = load_head(storage, segment, found)
-    return None if head.older is None else _with_older(storage, head.state, head.older, keep, kept_columns)
+    return _completed(storage, load_head(storage, segment, found), keep, kept_columns)
 
 
-def _with_older(
+def _completed(
     storage: Storage,
-    recent: State,
-    older: OlderFiles,
+    head: ReplayHead,
     keep: FileFilter | None = None,
     kept_columns: KeptColumns | None = None,
-) -> State:
-    """A state of the commits after a checkpoint, and the files of the checkpoint: all, or those that a filter keeps."""
+) -> State | None:
+    """The state with all files, or with those that a filter keeps; None where the head is all there is."""
+    older = head.older
+    if older is None:
+        return None
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         parts = parts_of(storage, older.checkpoint, workers.map)
         tables = list(select(older, parts, keep, workers.map, kept_columns))
-    files = recent.files
-    if keep is not None and files.num_rows:
-        files = files.take(keep(files))
-    tables.append(files.working_table())
-    whole = files_of_tables(storage, tables, older.checkpoint, older.partition_columns)
-    whole.again = recent.files.again
-    return replace(recent, files=whole)
+    return with_older(head, tables, keep, older.checkpoint)
+
+
+def with_older(
+    head: ReplayHead,
+    older: Iterable[pa.Table],
+    keep: FileFilter | None = None,
+    checkpoint: CheckpointFiles | None = None,
+) -> State:
+    """The state of a version with what `select` found of its older files, in log order.
+
+    Parameters
+    ----------
+    keep
+        The filter that `select` had, for the files of the commits.
+    checkpoint
+        What the rows of the older files count in, for their statistics; None where they have come with them.
+    """
+    recent = head.state.files
+    if keep is not None and recent.num_rows:
+        recent = recent.take(keep(recent))
+    tables = [*older, recent.working_table()]
+    files = files_of_tables(recent.storage, tables, checkpoint, head.state.partition_columns)
+    files.again = recent.again
+    return replace(head.state, files=files)
 
 
 def files_again(storage: Storage, version: int) -> LiveFiles:

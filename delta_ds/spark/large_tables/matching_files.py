@@ -7,17 +7,15 @@ Only what is left comes to the driver.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.live_adds import with_statistics_text
 from delta_ds.kernel.log.file_selection import select
-from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.parts import Part, parts_for_tasks
-from delta_ds.kernel.log.replay import load_head
+from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.scan.part_scan import part_filter
-from delta_ds.records import replace
 from delta_ds.spark.large_tables.part_jobs import in_tasks, run_parts
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def matching_files(
     Returns
     -------
     Snapshot
-        The version with these files; the whole version itself where the driver has to do it, which is logged.
+        A selection of its files; the version itself where the driver has to do it, which is logged.
 
     Raises
     ------
@@ -68,14 +66,11 @@ def matching_files(
     def plan() -> Snapshot:
         keep = part_filter(snapshot, predicate, timezone)
         head = load_head(snapshot.storage, snapshot.segment)
-        recent = head.state.files if keep is None else head.state.files.take(keep(head.state.files))
-        tables = [recent.working_table()]
+        older: Iterable[pa.Table] = []
         if head.older is not None:
             parts = parts_for_tasks(snapshot.storage, head.older.checkpoint)
-            in_tasks_of = partial(_map_in_tasks, spark)
-            tables = [*select(head.older, parts, keep, in_tasks_of, statistics=statistics), *tables]
-        files = LiveFiles.of_tables(snapshot.storage, [table.drop_columns(["row"]) for table in tables])
-        return snapshot.with_files(replace(head.state, files=files))
+            older = select(head.older, parts, keep, partial(_map_in_tasks, spark), statistics=statistics)
+        return snapshot.with_files(with_older(head, older, keep))
 
     return in_tasks(snapshot, plan) or snapshot
 

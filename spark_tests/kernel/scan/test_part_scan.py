@@ -23,9 +23,8 @@ from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.live_adds import with_statistics_text
 from delta_ds.kernel.log import parts
 from delta_ds.kernel.log.file_selection import select
-from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.parts import Part, holds_actions, parts_for_tasks
-from delta_ds.kernel.log.replay import load_head
+from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.scan.part_scan import part_filter
 from delta_ds.kernel.scan.scan import Scan
@@ -53,14 +52,11 @@ PROPERTIES = {
 def in_parts(snapshot: Snapshot, predicate: str | None, *, statistics: bool = True) -> Snapshot:
     bound = None if predicate is None else bind(parse_predicate(predicate), snapshot.schema, "UTC")
     head = load_head(snapshot.storage, snapshot.segment)
-    keep = part_filter(snapshot, bound, "UTC")
-    recent = head.state.files if keep is None else head.state.files.take(keep(head.state.files))
-    tables = [recent.working_table()]
+    keep, older = part_filter(snapshot, bound, "UTC"), []
     if head.older is not None:
         parts = parts_for_tasks(snapshot.storage, head.older.checkpoint)
-        tables = [*select(head.older, parts, keep, in_another_process, statistics=statistics), *tables]
-    files = LiveFiles.of_tables(snapshot.storage, [table.drop_columns(["row"]) for table in tables])
-    return snapshot.with_files(replace(head.state, files=files))
+        older = [*select(head.older, parts, keep, in_another_process, statistics=statistics)]
+    return snapshot.with_files(with_older(head, older, keep))
 
 
 def in_another_process(files_of: Callable[[Part], pa.Table], parts: list[Part]) -> list[pa.Table]:
@@ -167,7 +163,7 @@ def test_a_checkpoint_holds_the_actions_that_it_says(tmp_path: Path, kind: str, 
         assert not holds(12)
 
 
-def test_a_version_with_some_files_is_no_base_for_what_counts_all_files(typed: TableBuilder) -> None:
+def test_a_selection_of_files_is_no_base_for_what_counts_all_files(typed: TableBuilder) -> None:
     partial = in_parts(DeltaLog(typed.path).open_snapshot(), "id >= 30")
     assert not partial.is_loaded
     assert partial.live_files().num_rows == 1

@@ -28,13 +28,7 @@ from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import parse_file_actions
 from delta_ds.kernel.log.parts import Part, parts_of, pieces
 from delta_ds.kernel.log.replay import ReplayHead
-from delta_ds.kernel.log.segment import (
-    Checkpoint,
-    LogListing,
-    LogSegment,
-    list_log,
-    with_fallback,
-)
+from delta_ds.kernel.log.segment import Checkpoint, LogListing, LogSegment, list_log, with_fallback
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
