@@ -32,10 +32,7 @@ import pyarrow.parquet as pq
 from delta_ds.kernel.data.values import deletion_vector
 from delta_ds.kernel.operations import WRITE
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.schema.types import (
-    StructType,
-    schema_to_json,
-)  # fmt: skip
+from delta_ds.kernel.schema.types import StructType, schema_to_json
 
 Action = dict[str, dict[str, Any]]
 CheckpointKind = Literal["v1", "multi-part", "v2-parquet", "v2-json"]
@@ -191,9 +188,12 @@ class TableBuilder:
         file.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(data, file, row_group_size=row_group_size)
         add: dict[str, Any] = {
-            "path": quote(path, safe="/=-_.~"), "partitionValues": values, "size": file.stat().st_size,
-            "modificationTime": FIRST_COMMIT_MS, "dataChange": True,
-        }  # fmt: skip
+            "path": quote(path, safe="/=-_.~"),
+            "partitionValues": values,
+            "size": file.stat().st_size,
+            "modificationTime": FIRST_COMMIT_MS,
+            "dataChange": True,
+        }
         if stats:
             add["stats"] = json.dumps(statistics(data) if stats is True else dict(stats))
         return {"add": add}
@@ -491,10 +491,13 @@ class TableBuilder:
         adds = [action["add"] for action in state if "add" in action]
         single = {kind: body for action in state for kind, body in action.items()}
         content = {
-            "tableSizeBytes": sum(add["size"] for add in adds), "numFiles": len(adds),
-            "numMetadata": 1, "numProtocol": 1,
-            "protocol": single.get("protocol"), "metadata": single.get("metaData"),
-        }  # fmt: skip
+            "tableSizeBytes": sum(add["size"] for add in adds),
+            "numFiles": len(adds),
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "protocol": single.get("protocol"),
+            "metadata": single.get("metaData"),
+        }
         file = self.log / f"{version:020d}.crc"
         file.write_text(json.dumps({**content, **fields}))
         return file

@@ -23,7 +23,7 @@ from delta_ds.exceptions import StorageError
 from spark_tests.full_form import examples
 
 PACKAGE = Path(events.__file__).resolve().parents[1]
-TOLD = Event("something_told", logging.INFO, ("table", "reason"), "something was told", "nothing")
+TOLD = Event.info("something_told table reason", "something was told", "nothing")
 
 
 @pytest.fixture

@@ -7,24 +7,16 @@ from delta_ds.exceptions import (
     AppendOnlyError,
     ChangeDataError,
     CommitFailedError,
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
     CorruptLogFileError,
     DataFileError,
-    DeltaConcurrentModificationException,
     DeltaError,
     InvalidArgumentError,
     InvalidOptionError,
     InvariantViolationError,
     JobFailedError,
     LogError,
-    MetadataChangedException,
     NotADeltaTableError,
     PredicateError,
-    ProtocolChangedException,
     SchemaError,
     StorageError,
     TableExistsError,
@@ -43,36 +35,6 @@ CANNOT_MODIFY_APPEND_ONLY = ErrorCondition(
     "42809",
     family="operation",
 )
-CONCURRENT_APPEND = ErrorCondition(
-    "DELTA_CONCURRENT_APPEND",
-    ConcurrentAppendException,
-    "2D521",
-    family="state",
-)
-CONCURRENT_DELETE_DELETE = ErrorCondition(
-    "DELTA_CONCURRENT_DELETE_DELETE",
-    ConcurrentDeleteDeleteException,
-    "2D521",
-    family="state",
-)
-CONCURRENT_DELETE_READ = ErrorCondition(
-    "DELTA_CONCURRENT_DELETE_READ",
-    ConcurrentDeleteReadException,
-    "2D521",
-    family="state",
-)
-CONCURRENT_MODIFICATION = ErrorCondition(
-    "DELTA_CONCURRENT_MODIFICATION",
-    DeltaConcurrentModificationException,
-    "2D521",
-)
-CONCURRENT_TRANSACTION = ErrorCondition(
-    "DELTA_CONCURRENT_TRANSACTION",
-    ConcurrentTransactionException,
-    "2D521",
-    family="state",
-)
-CONCURRENT_WRITE = ErrorCondition("DELTA_CONCURRENT_WRITE", ConcurrentWriteException, "2D521", family="state")
 CORRUPT_LOG_FILE = ErrorCondition("DELTA_CORRUPT_LOG_FILE", CorruptLogFileError, "XXKDS")
 LOG_FILE_CUT_SHORT = CORRUPT_LOG_FILE.also(
     "{path} of {table} came with {found} of the {listed} bytes that it is listed with: it was cut short on its way, or "
@@ -103,7 +65,6 @@ MAX_COMMIT_RETRIES_EXCEEDED = ErrorCondition(
 PREDICATE_NOT_BOOLEAN = INVALID_PREDICATE.also(
     "a predicate must be boolean, but {predicate} is of type {type}"
 )
-METADATA_CHANGED = ErrorCondition("DELTA_METADATA_CHANGED", MetadataChangedException, "2D521", family="state")
 MISSING_CHANGE_DATA = ErrorCondition("DELTA_MISSING_CHANGE_DATA", ChangeDataError, "KD002")
 NOT_EXPECTED_TYPE = ErrorCondition("NOT_EXPECTED_TYPE", InvalidArgumentError, "42K09", family="type")
 OPERATION_NOT_ALLOWED = ErrorCondition("DELTA_OPERATION_NOT_ALLOWED", UnsupportedOperationError, "0AKDC")
@@ -134,7 +95,6 @@ OUTPUT_MODE_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
     "foreachBatch with DeltaTable.merge, or the modes append and complete",
     parameters=("mode",),
 )
-PROTOCOL_CHANGED = ErrorCondition("DELTA_PROTOCOL_CHANGED", ProtocolChangedException, "2D521", family="state")
 STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")
 STORAGE_ERROR = ErrorCondition("DELTA_STORAGE_ERROR", StorageError, "58030")
 CAME_SHORT = STORAGE_ERROR.also(

@@ -103,6 +103,17 @@ class ErrorCondition(Generic[E]):
             first=self.first or self,
         )
 
+    def narrowed(self, part: str) -> ErrorCondition[E]:
+        """The same text under the name of the condition and a part after a dot."""
+        return ErrorCondition(
+            f"{self.name}.{part}",
+            self.error,
+            self.sql_state,
+            self.text,
+            parameters=self.parameters,
+            family=self.family,
+        )
+
     def __call__(self, inherited: Mapping[str, Any] | None = None, /, **values: Any) -> E:
         """The error, to be raised.
 

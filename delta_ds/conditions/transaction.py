@@ -5,11 +5,33 @@ from __future__ import annotations
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     CommitFailedError,
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
     InvalidOptionError,
+    MetadataChangedException,
+    ProtocolChangedException,
     SchemaError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
 )
+
+
+def _conflict(what: str) -> str:
+    """The text of a conflict: `what` the commit that came first has done."""
+    return (
+        "Transaction conflict detected: a concurrent {winner}, committed as version {version} of table {table}, "
+        f"{what}. Nothing was written by this {{loser}} ({{read}}). Run it again: it will then see that version"
+    )
+
+
+# What programs learn of the commit that came first.
+_OF_WINNER = ("version", "operation", "table", "commitInfo")
+_OF_FILE = (*_OF_WINNER, "file")
+
 
 ACTION_NOT_JSON = ErrorCondition(
     "DELTA_ACTION_NOT_JSON",
@@ -35,6 +57,101 @@ BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION = ErrorCondition(
     "the columns first, or turn delta.enableChangeDataFeed off meanwhile",
     parameters=("opName",),
     family="operation",
+)
+CONCURRENT_APPEND = ErrorCondition(
+    "DELTA_CONCURRENT_APPEND",
+    ConcurrentAppendException,
+    "2D521",
+    _conflict("added data that should have been read by this transaction ({place})"),
+    parameters=_OF_FILE,
+    family="state",
+)
+CONCURRENT_APPEND_OF_ROWS = CONCURRENT_APPEND.also(
+    _conflict("added {rows} that this transaction should have read{sought} ({place})"),
+    parameters=_OF_FILE,
+)
+CONCURRENT_DELETE_DELETE = ErrorCondition(
+    "DELTA_CONCURRENT_DELETE_DELETE",
+    ConcurrentDeleteDeleteException,
+    "2D521",
+    _conflict("deleted data that this transaction attempted to delete ({place})"),
+    parameters=_OF_FILE,
+    family="state",
+)
+CONCURRENT_DELETE_READ = ErrorCondition(
+    "DELTA_CONCURRENT_DELETE_READ",
+    ConcurrentDeleteReadException,
+    "2D521",
+    _conflict("deleted data that this transaction read ({place})"),
+    parameters=_OF_FILE,
+    family="state",
+)
+DELETED_DATA_OF_TABLE = CONCURRENT_DELETE_READ.also(
+    _conflict("deleted data of the table, all of which this transaction depends on ({place})"),
+    parameters=_OF_FILE,
+)
+DELETED_CHANGED_FILE = CONCURRENT_DELETE_READ.also(
+    _conflict("removed a file with {rows} rows that this transaction changes{sought} ({place})"),
+    parameters=_OF_FILE,
+)
+CHANGED_SAME_ROWS = CONCURRENT_DELETE_READ.also(
+    _conflict("deleted or changed {rows} that this transaction changes too{sought} ({place})"),
+    parameters=_OF_FILE,
+)
+BROUGHT_ROWS_BACK = CONCURRENT_DELETE_READ.also(
+    _conflict("brought {rows} back into a file that this transaction changes{sought} ({place})"),
+    parameters=_OF_FILE,
+)
+CHANGED_READ_ROWS = CONCURRENT_DELETE_READ.also(
+    _conflict("deleted or changed {rows} that this transaction has read{sought} ({place})"),
+    parameters=_OF_FILE,
+)
+REMOVED_FILE_OF_UNKNOWN_PARTITION = CONCURRENT_DELETE_READ.also(
+    _conflict("removed a file of which it does not tell the partition{sought} ({place})"),
+    parameters=_OF_FILE,
+)
+MOVED_ROWS_NOT_FOUND = CONCURRENT_DELETE_READ.also(
+    _conflict(
+        "rewrote files, and not every row that this transaction changes is found again by its row id{sought} "
+        "({place})"
+    ),
+    parameters=_OF_FILE,
+)
+CONCURRENT_MODIFICATION = ErrorCondition(
+    "DELTA_CONCURRENT_MODIFICATION",
+    DeltaConcurrentModificationException,
+    "2D521",
+    "files that OPTIMIZE has rewritten are not in version {version} of {table} any more. Nothing was written; run it "
+    "again",
+    parameters=("version",),
+)
+NEW_VERSION_UNCHECKED = CONCURRENT_MODIFICATION.also(
+    "while the rows of version {checked} of {table} were checked against the new CHECK constraint {constraint}, "
+    "version {version} was committed. Add the constraint again. Nothing was written",
+    parameters=("version",),
+)
+CONCURRENT_TRANSACTION = ErrorCondition(
+    "DELTA_CONCURRENT_TRANSACTION",
+    ConcurrentTransactionException,
+    "2D521",
+    _conflict(
+        "recorded a transaction of application {appId!r}, whose latest one this transaction had looked up. Do several "
+        "queries write with the same application id or streaming checkpoint?"
+    ),
+    parameters=(*_OF_WINNER, "appId"),
+    family="state",
+)
+CONCURRENT_DOMAIN = CONCURRENT_TRANSACTION.also(
+    _conflict("set the same metadata domain. A conflicting metadata domain {domain} is added."),
+    parameters=(*_OF_WINNER, "domain"),
+)
+CONCURRENT_WRITE = ErrorCondition(
+    "DELTA_CONCURRENT_WRITE",
+    ConcurrentWriteException,
+    "2D521",
+    _conflict("committed first, and {loser} has to be the next commit after the version it read"),
+    parameters=_OF_WINNER,
+    family="state",
 )
 DOMAIN_METADATA_NOT_SUPPORTED = ErrorCondition(
     "DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
@@ -71,6 +188,14 @@ FEATURE_DROP_CONFLICT_REVALIDATION_FAIL = ErrorCondition(
     UnsupportedOperationError,
     "40000",
     family="state",
+)
+FEATURE_DROP_LEFT_TRACES = FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.also(
+    _conflict(
+        "left traces of table feature {feature}, which this transaction drops: {trace}. Cannot drop feature because a "
+        "concurrent transaction modified the table"
+    ),
+    parameters=_OF_WINNER,
+    error=DeltaConcurrentModificationException,
 )
 FEATURE_DROP_OVERTAKEN = FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.also(
     "table feature {feature!r} of {table} is not dropped: files that hold traces of it came after those "
@@ -124,6 +249,42 @@ METADATA_ABSENT = ErrorCondition(
     "Couldn't find metadata while committing the first version of the Delta table {table}; nothing was "
     "written. Call set_metadata first",
     family="state",
+)
+METADATA_CHANGED = ErrorCondition(
+    "DELTA_METADATA_CHANGED",
+    MetadataChangedException,
+    "2D521",
+    _conflict("changed the metadata of the table: {difference}"),
+    parameters=_OF_WINNER,
+    family="state",
+)
+METADATA_CHANGED_BY_BOTH = METADATA_CHANGED.also(
+    _conflict("changed the metadata of the table, and so does this transaction"),
+    parameters=_OF_WINNER,
+)
+TABLE_REPLACED_BEFORE_BATCH = METADATA_CHANGED.also(
+    "Delta table {table} was replaced by another one while a batch for it was written: its id is {id!r}, not "
+    "{planned_id!r}. Nothing was written. Start the query again to write to the new table",
+    parameters=("version",),
+)
+PROTOCOL_CHANGED = ErrorCondition(
+    "DELTA_PROTOCOL_CHANGED",
+    ProtocolChangedException,
+    "2D521",
+    _conflict("both change the protocol of the table"),
+    parameters=_OF_WINNER,
+    family="state",
+)
+TABLE_CREATED_BY_BOTH = PROTOCOL_CHANGED.also(
+    _conflict(
+        "created the table while this transaction was about to. Note that an empty folder can be made a table by "
+        "several writers at once, of whom one wins"
+    ),
+    parameters=_OF_WINNER,
+)
+FEATURE_DROPPED_MEANWHILE = PROTOCOL_CHANGED.also(
+    _conflict("dropped table feature {features:list}"),
+    parameters=_OF_WINNER,
 )
 ROW_ID_ASSIGNMENT_WITHOUT_STATS = ErrorCondition(
     "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-
 from delta_ds.events.record import Event
 
-TOKEN_SENT_IN_CLEAR = Event(
-    "token_sent_in_clear", logging.WARNING, ("url",),
+TOKEN_SENT_IN_CLEAR = Event.warning(
+    "token_sent_in_clear url",
     "the token of a catalog is sent over a connection that is not encrypted, and not to this machine",
     "use the server's https address",
-)  # fmt: skip
+)

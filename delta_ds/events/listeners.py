@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-
 from delta_ds.events.record import Event
 
-LISTENER_BEHIND = Event(
-    "listener_behind", logging.WARNING, ("waiting",),
+LISTENER_BEHIND = Event.warning(
+    "listener_behind waiting",
     "listeners are slower than what they are told of: so many reports wait, and further ones are dropped",
     "make the listener hand its reports on, and return",
-)  # fmt: skip
-LISTENER_FAILED = Event(
-    "listener_failed", logging.WARNING, ("listener", "report"),
+)
+LISTENER_FAILED = Event.warning(
+    "listener_failed listener report",
     "a listener raised an error; it is told of what follows, and its later errors are not",
     "see the traceback",
-)  # fmt: skip
-REPORT_FAILED = Event(
-    "report_failed", logging.WARNING, ("table", "reason"),
+)
+REPORT_FAILED = Event.warning(
+    "report_failed table reason",
     "a report of a commit could not be made; the commit itself is as it is without listeners",
     "report it, with the traceback",
-)  # fmt: skip
+)

@@ -41,20 +41,41 @@ class Event:
     meaning, action
         What happened, and what to do, for the documentation.
 
-    >>> import logging
-    >>> cleaned = Event("log_cleaned", logging.INFO, ("table", "files"), "old files were deleted", "nothing")
+    >>> cleaned = Event.info("log_cleaned table files", "old files were deleted", "nothing")
+    >>> cleaned.name, cleaned.fields
+    ('log_cleaned', ('table', 'files'))
     >>> str(Line("log_cleaned", {"table": "/data/my table", "files": 3}))
     'log_cleaned table="/data/my table" files=3'
     """
 
     __slots__ = ("action", "fields", "level", "meaning", "name")
 
-    def __init__(self, name: str, level: int, fields: tuple[str, ...], meaning: str, action: str) -> None:
-        self.name = name
+    def __init__(self, level: int, line: str, meaning: str, action: str) -> None:
         self.level = level
-        self.fields = fields
+        self.name, *fields = line.split()
+        self.fields = tuple(fields)
         self.meaning = meaning
         self.action = action
+
+    @classmethod
+    def debug(cls, line: str, meaning: str, action: str) -> Event:
+        """An event by its line, which is the name and those of the fields."""
+        return cls(logging.DEBUG, line, meaning, action)
+
+    @classmethod
+    def info(cls, line: str, meaning: str, action: str) -> Event:
+        """As `debug`."""
+        return cls(logging.INFO, line, meaning, action)
+
+    @classmethod
+    def warning(cls, line: str, meaning: str, action: str) -> Event:
+        """As `debug`."""
+        return cls(logging.WARNING, line, meaning, action)
+
+    @classmethod
+    def error(cls, line: str, meaning: str, action: str) -> Event:
+        """As `debug`."""
+        return cls(logging.ERROR, line, meaning, action)
 
     def log(self, **values: Any) -> None:
         """Tell it to the logger `delta_ds`.
@@ -79,10 +100,8 @@ class Event:
         fields = {name: _plain(value) for name, value in values.items()}
         file, line, function, _ = LOGGER.findCaller(stacklevel=_FRAME_OF_CALLER)
         failure = sys.exc_info() if trace else None
-        record = LOGGER.makeRecord(
-            LOGGER.name, self.level, file, line, Line(self.name, fields), (), failure, function,
-            {"event": self.name, "fields": fields},
-        )  # fmt: skip
+        text, extra = Line(self.name, fields), {"event": self.name, "fields": fields}
+        record = LOGGER.makeRecord(LOGGER.name, self.level, file, line, text, (), failure, function, extra)
         if failure is not None:
             # Handlers take this text in place of one that they would make of the error.
             record.exc_text = redacted("".join(traceback.format_exception(*failure)).rstrip("\n"))

@@ -31,44 +31,51 @@ class EnvironmentVariable:
 
 
 CACHE = EnvironmentVariable(
-    "DELTA_DS_CACHE", "",
+    "DELTA_DS_CACHE",
+    "",
     "the folder for snapshots, and classes of sessions, that the next process begins with, of one user alone (0700); "
     "`off`: none are kept. Where it is not set, `delta_ds` in `XDG_CACHE_HOME`",
-)  # fmt: skip
+)
 CACHE_SIZE = EnvironmentVariable(
-    "DELTA_DS_CACHE_SIZE", str(1 << 30),
+    "DELTA_DS_CACHE_SIZE",
+    str(1 << 30),
     "how many bytes that folder holds at most; what was not used for longest goes first",
-)  # fmt: skip
+)
 KEPT_STATISTICS = EnvironmentVariable(
-    "DELTA_DS_KEPT_STATISTICS", str(64 << 20),
+    "DELTA_DS_KEPT_STATISTICS",
+    str(64 << 20),
     "how many bytes of statistics, parsed and compressed, a snapshot keeps in memory for the next filter on the same "
     "columns; 0: none",
-)  # fmt: skip
+)
 CACHE_HOME = EnvironmentVariable(
     "XDG_CACHE_HOME", "", "where programs keep what they can make again; `~/.cache` where it is not set"
-)  # fmt: skip
+)
 TIME_ZONE = EnvironmentVariable(
     "TZ", "", "the time zone of this machine, where a session's is not known; else it is asked of the system"
-)  # fmt: skip
+)
 PROGRESS = EnvironmentVariable(
-    "DELTA_DS_PROGRESS", "auto",
+    "DELTA_DS_PROGRESS",
+    "auto",
     "progress of long work as a line on a terminal: `off` shows none; whatever else it is, it is shown where the error "
     "stream is a terminal",
-)  # fmt: skip
+)
 ORIGIN = EnvironmentVariable(
-    "DELTA_DS_ORIGIN", "on",
+    "DELTA_DS_ORIGIN",
+    "on",
     "`off` (or `false`, `no`, `0`): commits do not say by which application, job, notebook and user they are made",
-)  # fmt: skip
+)
 USER_NAME = EnvironmentVariable(
-    "DELTA_DS_USER_NAME", "",
+    "DELTA_DS_USER_NAME",
+    "",
     "the `userName` of commits; no name of the machine's users is ever taken. In sessions "
     "`spark.pydelta.commitInfo.userName` goes before it",
-)  # fmt: skip
+)
 
 UNITY_TOKEN = EnvironmentVariable(
-    "DELTA_DS_UNITY_TOKEN", "",
+    "DELTA_DS_UNITY_TOKEN",
+    "",
     "the token of Unity Catalog, where neither storage options nor settings of the catalog give one",
-)  # fmt: skip
+)
 
 VARIABLES = (
     CACHE,

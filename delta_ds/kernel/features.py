@@ -116,9 +116,12 @@ CHECK_CONSTRAINTS = _writer("checkConstraints", 3, enabled_by_prefix=properties.
 CHANGE_DATA_FEED = _writer("changeDataFeed", 4, enabled_by=properties.ENABLE_CHANGE_DATA_FEED)
 GENERATED_COLUMNS = _writer("generatedColumns", 4, column_metadata=(field_metadata.GENERATION_EXPRESSION,))
 COLUMN_MAPPING = _both(
-    "columnMapping", legacy_reader=2, legacy_writer=5,
-    enabled_by=properties.COLUMN_MAPPING_MODE, enabled_values=("name", "id"),
-)  # fmt: skip
+    "columnMapping",
+    legacy_reader=2,
+    legacy_writer=5,
+    enabled_by=properties.COLUMN_MAPPING_MODE,
+    enabled_values=("name", "id"),
+)
 IDENTITY_COLUMNS = _writer(
     "identityColumns", 6, column_metadata=(field_metadata.IDENTITY_START, field_metadata.IDENTITY_STEP)
 )
@@ -128,18 +131,18 @@ DELETION_VECTORS = _both("deletionVectors", enabled_by=properties.ENABLE_DELETIO
 DOMAIN_METADATA = _writer("domainMetadata")
 ROW_TRACKING = _writer(
     "rowTracking", enabled_by=properties.ENABLE_ROW_TRACKING, depends_on=(DOMAIN_METADATA,)
-)  # fmt: skip
+)
 CLUSTERING = _writer("clustering", depends_on=(DOMAIN_METADATA,))
 MATERIALIZE_PARTITION_COLUMNS = _writer(
     "materializePartitionColumns", enabled_by=properties.ENABLE_MATERIALIZE_PARTITION_COLUMNS
-)  # fmt: skip
+)
 COLUMN_DEFAULTS = _writer("allowColumnDefaults")
 ICEBERG_COMPAT_V1 = _writer(
     "icebergCompatV1", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V1, depends_on=(COLUMN_MAPPING,)
-)  # fmt: skip
+)
 ICEBERG_COMPAT_V2 = _writer(
     "icebergCompatV2", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V2, depends_on=(COLUMN_MAPPING,)
-)  # fmt: skip
+)
 TIMESTAMP_NTZ = _both("timestampNtz", column_type="timestamp_ntz", by_hand=True)
 TYPE_WIDENING = _both("typeWidening", enabled_by=properties.ENABLE_TYPE_WIDENING)
 TYPE_WIDENING_PREVIEW = _both("typeWidening-preview", stands_for=TYPE_WIDENING)
@@ -147,7 +150,7 @@ VARIANT_TYPE = _both("variantType", column_type="variant")
 VARIANT_TYPE_PREVIEW = _both("variantType-preview", stands_for=VARIANT_TYPE)
 VARIANT_SHREDDING = _both(
     "variantShredding", enabled_by=properties.ENABLE_VARIANT_SHREDDING, depends_on=(VARIANT_TYPE,)
-)  # fmt: skip
+)
 # Other engines list it without variantType where no column is a variant.
 VARIANT_SHREDDING_PREVIEW = _both("variantShredding-preview", stands_for=VARIANT_SHREDDING)
 
@@ -163,17 +166,24 @@ CATALOG_MANAGED = _both("catalogManaged", depends_on=_COORDINATED, by_catalog=Tr
 # Not written, and some of them not read
 CATALOG_OWNED_PREVIEW = _both("catalogOwned-preview", depends_on=_COORDINATED, read=False, write=False)
 COORDINATED_COMMITS_PREVIEW = _writer(
-    "coordinatedCommits-preview", enabled_by=properties.COMMIT_COORDINATOR, enabled_values=(),
-    depends_on=_COORDINATED, write=False,
-)  # fmt: skip
+    "coordinatedCommits-preview",
+    enabled_by=properties.COMMIT_COORDINATOR,
+    enabled_values=(),
+    depends_on=_COORDINATED,
+    write=False,
+)
 ICEBERG_COMPAT_V3 = _writer(
-    "icebergCompatV3", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V3,
-    depends_on=(COLUMN_MAPPING, ROW_TRACKING), write=False,
-)  # fmt: skip
+    "icebergCompatV3",
+    enabled_by=properties.ENABLE_ICEBERG_COMPAT_V3,
+    depends_on=(COLUMN_MAPPING, ROW_TRACKING),
+    write=False,
+)
 ICEBERG_WRITER_COMPAT_V1 = _writer(
-    "icebergWriterCompatV1", enabled_by=properties.ENABLE_ICEBERG_WRITER_COMPAT_V1,
-    depends_on=(ICEBERG_COMPAT_V2,), write=False,
-)  # fmt: skip
+    "icebergWriterCompatV1",
+    enabled_by=properties.ENABLE_ICEBERG_WRITER_COMPAT_V1,
+    depends_on=(ICEBERG_COMPAT_V2,),
+    write=False,
+)
 GEOSPATIAL = _both("geospatial", read=False, write=False)
 GEOSPATIAL_DEV = _both("geospatial-dev", stands_for=GEOSPATIAL, read=False, write=False)
 COLLATIONS = _writer("collations", depends_on=(DOMAIN_METADATA,), write=False)

@@ -76,9 +76,9 @@ _VERSIONS: Mapping[int, tuple[TableProperty[bool], TableFeature]] = {
     1: (ENABLE_ICEBERG_COMPAT_V1, ICEBERG_COMPAT_V1),
     2: (ENABLE_ICEBERG_COMPAT_V2, ICEBERG_COMPAT_V2),
 }
-_PRIMITIVES: frozenset[DataType] = frozenset([
-    BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE, STRING, BINARY, BOOLEAN, TIMESTAMP, TIMESTAMP_NTZ, DATE,
-])  # fmt: skip
+_PRIMITIVES: frozenset[DataType] = frozenset(
+    [BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE, STRING, BINARY, BOOLEAN, TIMESTAMP, TIMESTAMP_NTZ, DATE]
+)
 _INTEGERS = ("byte", "short", "integer", "long")
 
 

@@ -137,8 +137,9 @@ def check_writable(
             f"table {table} requires reader version {reader} and writer version {writer}, but this version of "
             f"delta_ds supports writer versions {_listing(WRITER_VERSIONS)}: nothing was written. Upgrade "
             "delta_ds, or write with an engine that supports them",
-            protocol, table,
-        )  # fmt: skip
+            protocol,
+            table,
+        )
     names = supported_features(reader, writer, protocol.reader_features, protocol.writer_features)
     refused = sorted(n for n in names if n not in FEATURES or not FEATURES[n].write)
     if refused:
@@ -155,8 +156,9 @@ def _check_versions(protocol: TableProtocol, table: str) -> None:
             f"table {table} requires {versions}, but this version of delta_ds supports reader versions "
             f"{_listing(READER_VERSIONS)} and writer versions {_listing(WRITER_VERSIONS)}. Upgrade delta_ds, "
             "or read the table with an engine that supports them",
-            protocol, table,
-        )  # fmt: skip
+            protocol,
+            table,
+        )
     if reader >= FEATURE_READER_VERSION and writer < FEATURE_WRITER_VERSION:
         raise READ_FEATURE_PROTOCOL_OF_TABLE_REQUIRES_WRITE(table=table, versions=versions)
     for key, version, first, features in (
@@ -168,8 +170,9 @@ def _check_versions(protocol: TableProtocol, table: str) -> None:
             raise _invalid_protocol(
                 f"the protocol action of table {table} {has} {key}, but {versions}; the list belongs to "
                 f"version {first} and up",
-                protocol, table,
-            )  # fmt: skip
+                protocol,
+                table,
+            )
 
 
 def _invalid_protocol(message: str, protocol: TableProtocol, table: str) -> UnsupportedFeatureError:

@@ -15,10 +15,9 @@ from delta_ds.records import dataclass
 T_co = TypeVar("T_co", covariant=True)
 
 _INTERVAL_UNITS = {
-    "week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelta(hours=1),
-    "minute": timedelta(minutes=1), "second": timedelta(seconds=1),
-    "millisecond": timedelta(milliseconds=1), "microsecond": timedelta(microseconds=1),
-}  # fmt: skip
+    unit: timedelta(**{f"{unit}s": 1})
+    for unit in ("week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+}
 # All numbers of a log have 64 bits.
 _LARGEST = (1 << 63) - 1
 _SIZE_UNITS = ("", "k", "m", "g", "t", "p")

@@ -114,7 +114,7 @@ def check_arguments(
                         "arg_name": name,
                         "expected_type": _type_label(hint),
                         "arg_type": type(one).__name__,
-                    },  # fmt: skip
+                    },
                 )
 
 

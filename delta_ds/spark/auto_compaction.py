@@ -10,23 +10,14 @@ from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.optimize.auto_compact import (
     AutoCompaction,
     auto_compact,
-    auto_compaction_of,
     is_enabled,
 )
 from delta_ds.kernel.table_log import TableLog
 from delta_ds.kernel.write.task import TaskResult
-from delta_ds.spark.engines import settings
 from delta_ds.spark.engines.origin import engine_info
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from delta_ds.kernel.storage.filesystem import Storage
-
-
-def settings_of(spark: SparkSession) -> AutoCompaction:
-    """The settings of auto compaction in a session."""
-    return auto_compaction_of(settings.session_settings(spark))
 
 
 def compact_after(

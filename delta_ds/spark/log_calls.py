@@ -9,8 +9,8 @@ from typing import Any
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_AT_PATH
+from delta_ds.conditions.transaction import NEW_VERSION_UNCHECKED
 from delta_ds.exceptions import (
-    DeltaConcurrentModificationException,
     NotADeltaTableError,
 )
 from delta_ds.kernel.alter import constraints, identity
@@ -107,10 +107,8 @@ def add_checked_constraint(log: DeltaLog, name: str, expression: str, version: i
     def check_unchanged(_: str) -> None:
         newest = log.snapshot().version
         if newest != version:
-            raise DeltaConcurrentModificationException(
-                f"while the rows of version {version} of {log.storage.url} were checked against the new CHECK "
-                f"constraint {name}, version {newest} was committed. Add the constraint again. Nothing was written",
-                parameters={"version": newest},
+            raise NEW_VERSION_UNCHECKED(
+                checked=version, table=log.storage.url, constraint=name, version=newest
             )
 
     constraints.add_constraint(log, name, expression, check_unchanged)

@@ -150,9 +150,11 @@ class _Netting:
         # Without the keys, which are equal.
         values = [field for field in self._data if field.name not in self._plain_keys]
         whole = F.struct(
-            _PUTS, COMMIT_VERSION, COMMIT_TIMESTAMP,
+            _PUTS,
+            COMMIT_VERSION,
+            COMMIT_TIMESTAMP,
             *(F.col(self._own[field.name]).alias(f"v{at}") for at, field in enumerate(values)),
-        )  # fmt: skip
+        )
         ends = self._ends()
         ends = ends.withColumns({_BEFORE: F.lag(whole).over(order), _AFTER: F.lead(whole).over(order)})
         first, last, puts = F.col(_FIRST), F.col(_LAST), F.col(_PUTS)

@@ -163,14 +163,13 @@ class PushdownSource(DeltaSource):
 def open_read(
     options: ReadOptions,
     pin: Pin | None,
-    session_time_zone: str | None = None,
     *,
     without_columns: bool = False,
 ) -> Rows | Changes:
     """The table, or the changes, that options ask for.
 
-    A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (None where it
-    is not known: the machine's). A table that has no columns yet is refused unless `without_columns`.
+    A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (where it is not known:
+    the machine's). A table that has no columns yet is refused unless `without_columns`.
 
     Raises
     ------
@@ -180,7 +179,7 @@ def open_read(
     try:
         return _open_read(options, pin, without_columns)
     except NotADeltaTableError:
-        travelling = with_path_suffix(options, session_time_zone or machine_time_zone())
+        travelling = with_path_suffix(options, machine_time_zone())
         if travelling == options:
             raise
         return _open_read(travelling, pin, without_columns)

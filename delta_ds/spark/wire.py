@@ -223,7 +223,10 @@ def _tellers_of_bases() -> list[tuple[type, Callable[[Any], Any]]]:
 
     return [
         (SecretOptions, lambda value: {"secret": _mapping(value)}),
-        (CoordinatedStorage, lambda value: {"coordinated": _each([value.address, value.options, value.known()])}),
+        (
+            CoordinatedStorage,
+            lambda value: {"coordinated": _each([value.address, value.options, value.known()])},
+        ),
         (Storage, lambda value: {"storage": _each([value.address, value.options])}),
         (dt.datetime, _TELLERS[dt.datetime]),
         (pa.Array, lambda value: {"array": _packed(_ipc(pa.table({"": value})))}),
@@ -233,7 +236,7 @@ def _tellers_of_bases() -> list[tuple[type, Callable[[Any], Any]]]:
         (np.ndarray, lambda value: {"numbers": [value.dtype.str, list(value.shape), _packed(_plain(value))]}),
         (np.bool_, lambda value: bool(value)),
         (np.integer, lambda value: int(value)),
-    ]  # fmt: skip
+    ]
 
 
 def _ipc(table: Any) -> Any:

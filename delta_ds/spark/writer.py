@@ -95,7 +95,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
         context = TaskContext.get()
         plan = self._plan
-        if plan.options.time_zone is None:
+        if plan.options.known_zone is None:
             plan = plan.in_time_zone(task_time_zone())
         return TaskMessage(write_rows(plan, iterator, context.partitionId() if context else 0))
 

@@ -183,7 +183,7 @@ class ChangeFeed:
                     "startVersion": self.start,
                     "endVersion": self.end,
                     "key": ENABLE_CHANGE_DATA_FEED.name,
-                },  # fmt: skip
+                },
             )
 
     def _range(self, change: int) -> dict[str, object]:

@@ -4,7 +4,7 @@ Files and sizes come from a listing, columns and statistics from the footers, pa
 folders, read as the types that the user gives for them.
 
 Source: PROTOCOL.md, "Add File and Remove File", "Partition Value Serialization"; protocol-checklist MPC-R-02;
-conflict-matrix section 2; Spark, `ExternalCatalogUtils.unescapePathName`.
+conflict-matrix section 2.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.alter.create import TableDefinition, new_table
 from delta_ds.kernel.commands.parquet_schema import file_schema, merge_file_schemas, part_in, schema_key
-from delta_ds.kernel.data.values import partition_values
-from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY, distinct_form, log_text
+from delta_ds.kernel.data.values import partition_folders, partition_values
+from delta_ds.kernel.data.values.partition_values import distinct_form, log_text
 from delta_ds.kernel.data.write import paths
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
 from delta_ds.kernel.data.write.paths import Written, list_written_files
@@ -43,7 +43,6 @@ from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, CONSTRAINT_PREFIX, D
 from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
 from delta_ds.kernel.work import Phase, Work
-from delta_ds.kernel.write.add_from_parquet import unescape
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
@@ -315,9 +314,13 @@ class Conversion:
                 show((name,)) for name in inside[:_INDEXED]
             )
         plan = WriteSpec(
-            table=self.table, version=-1, schema=part, properties=properties,
-            features=self.definition.state.protocol.supported, timezone=self.timezone,
-        )  # fmt: skip
+            table=self.table,
+            version=-1,
+            schema=part,
+            properties=properties,
+            features=self.definition.state.protocol.supported,
+            timezone=self.timezone,
+        )
         statistics = FooterStatistics(storage, plan)
         return lambda file, rows: self._text(statistics, file)
 
@@ -345,9 +348,12 @@ class Conversion:
 def _add(file: Written, partition: dict[str, str | None], text: str | None) -> AddFile:
     path, size, time_ms = file
     body: AddFile = {
-        "path": paths.encode(path), "partitionValues": dict(partition), "size": size,
-        "modificationTime": time_ms, "dataChange": True,
-    }  # fmt: skip
+        "path": paths.encode(path),
+        "partitionValues": dict(partition),
+        "size": size,
+        "modificationTime": time_ms,
+        "dataChange": True,
+    }
     return body if text is None else {**body, "stats": text}
 
 
@@ -376,8 +382,8 @@ class _Folders:
         return self._known[folder]
 
     def _values(self, folder: str, path: str) -> dict[str, str | None]:
-        parts = [part.partition("=") for part in folder.split("/") if "=" in part]
-        names = [unescape(name) for name, _, _ in parts]
+        values = partition_folders.parse(part for part in folder.split("/") if "=" in part)
+        names = [name for name, _ in values]
         wanted = [column.name for column in self._columns]
         if len(names) != len(wanted):
             raise UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME(
@@ -393,12 +399,11 @@ class _Folders:
                 raise UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME(
                     table=self._table, path=path, expectedCol=expected, parsedCol=name
                 )
-        texts = [unescape(text) for _, _, text in parts]
-        return {c.name: self._text(c, text, path) for c, text in zip(self._columns, texts, strict=True)}
+        return {c.name: self._text(c, text, path) for c, (_, text) in zip(self._columns, values, strict=True)}
 
-    def _text(self, column: StructField, text: str, path: str) -> str | None:
+    def _text(self, column: StructField, text: str | None, path: str) -> str | None:
         """A value as the log has it; read and written again, so that two texts of one value are one partition."""
-        if text in ("", NULL_DIRECTORY):
+        if not text:
             return None
         kind = column.type
         if kind in (STRING, BINARY):

@@ -367,8 +367,11 @@ class _Copies:
     def _copy_of(self, body: AddFile) -> AddFile:
         vector = self._vector_here(body.get("deletionVector"))
         said = [
-            self._source.metadata.id, body["path"], vector_id(body.get("deletionVector")), vector_id(vector),
-        ]  # fmt: skip
+            self._source.metadata.id,
+            body["path"],
+            vector_id(body.get("deletionVector")),
+            vector_id(vector),
+        ]
         copy: AddFile = {**body, "path": self._free_path(body["path"]), "dataChange": True}
         copy["tags"] = {**(body.get("tags") or {}), COPY_TAG: json.dumps(said, ensure_ascii=False)}
         if vector is not None:

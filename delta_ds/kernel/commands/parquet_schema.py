@@ -43,8 +43,11 @@ _KEPT_METADATA = (
     CHAR_VARCHAR_TYPE,
 )  # any other belongs to the table that the file was written for
 _UNSIGNED: tuple[tuple[pa.DataType, DataType], ...] = (
-    (pa.uint8(), SHORT), (pa.uint16(), INTEGER), (pa.uint32(), LONG), (pa.uint64(), DecimalType(20, 0)),
-)  # fmt: skip
+    (pa.uint8(), SHORT),
+    (pa.uint16(), INTEGER),
+    (pa.uint32(), LONG),
+    (pa.uint64(), DecimalType(20, 0)),
+)
 
 
 def schema_key(footer: pq.FileMetaData) -> str:

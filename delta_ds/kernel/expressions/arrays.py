@@ -40,10 +40,9 @@ from delta_ds.kernel.schema.types import (
 if TYPE_CHECKING:
     import numpy as np
 
-_PACKED: dict[DataType, str] = {
-    BYTE: "b", SHORT: "h", INTEGER: "i", LONG: "q", FLOAT: "f", DOUBLE: "d", DATE: "i", TIMESTAMP: "q",
-    TIMESTAMP_NTZ: "q",
-}  # fmt: skip
+_PACKED: dict[DataType, str] = dict(
+    zip((BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE, DATE, TIMESTAMP, TIMESTAMP_NTZ), "bhiqfdiqq", strict=True)
+)
 
 
 _TIMES = (TIMESTAMP, TIMESTAMP_NTZ)
@@ -202,8 +201,10 @@ def map_rows(
         values[varying[0]].type, (pa.ListType, pa.MapType, pa.StructType)
     ):
         at = varying[0]
-        fixed = [plain_values(pa.repeat(v, 1), t)[0] if i != at else None
-                 for i, (v, t) in enumerate(zip(values, sources, strict=True))]  # fmt: skip
+        fixed = [
+            plain_values(pa.repeat(v, 1), t)[0] if i != at else None
+            for i, (v, t) in enumerate(zip(values, sources, strict=True))
+        ]
         if any(f is None for i, f in enumerate(fixed) if i != at):
             return pa.nulls(len(values[at]), arrow_type(target))
         return map_unique(

@@ -52,8 +52,8 @@ from delta_ds.records import dataclass, replace
 
 COMPARISONS = frozenset(["=", "<=>", "<>", "<", "<=", ">", ">="])
 _FLIPPED = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "isnull": "isnotnull",
-            "isnotnull": "isnull"}  # fmt: skip
+_OPPOSITES = (("=", "<>"), ("<", ">="), (">", "<="), ("isnull", "isnotnull"))
+_NEGATED = {**dict(_OPPOSITES), **{opposite: name for name, opposite in _OPPOSITES}}
 _ARITHMETIC = frozenset(["+", "-", "*", "/", "%", "div", "pmod"])
 
 

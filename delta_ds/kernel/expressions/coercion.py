@@ -25,7 +25,7 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     MapType,
     StructType,
-)  # fmt: skip
+)
 
 INTEGRAL: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
 FRACTIONAL: tuple[DataType, ...] = (FLOAT, DOUBLE)

@@ -64,9 +64,11 @@ def _make_date(year: int, month: int, day: int) -> int:
 
 
 DATE_UNITS = {
-    "year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mon": "month",
-    "mm": "month", "week": "week",
-}  # fmt: skip
+    **dict.fromkeys(("year", "yyyy", "yy"), "year"),
+    "quarter": "quarter",
+    **dict.fromkeys(("month", "mon", "mm"), "month"),
+    "week": "week",
+}
 CLOCK_UNITS = {
     "day": DAY_US, "dd": DAY_US, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
     "millisecond": 1_000, "microsecond": 1,

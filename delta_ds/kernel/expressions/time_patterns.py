@@ -62,9 +62,11 @@ _LETTERS: dict[str, _Part] = {
 }
 # What a letter does not look at below: moments that differ in that only are written alike.
 _FINEST = {
-    **dict.fromkeys("S", 1), **dict.fromkeys("s", _SECOND), **dict.fromkeys("m", _MINUTE),
+    **dict.fromkeys("S", 1),
+    **dict.fromkeys("s", _SECOND),
+    **dict.fromkeys("m", _MINUTE),
     **dict.fromkeys("HkKh", _HOUR),
-}  # fmt: skip
+}
 
 
 @functools.lru_cache(maxsize=64)

@@ -232,6 +232,9 @@ def _text(value: Any, is_upper: bool) -> str | None:
 
 
 _VALUES: dict[DataType, Callable[[Any, bool], Any]] = {
-    BYTE: _integer, SHORT: _integer, INTEGER: _integer, LONG: _integer, FLOAT: _floating, DOUBLE: _floating,
-    STRING: _text, DATE: _date, TIMESTAMP: _timestamp, TIMESTAMP_NTZ: _timestamp,
-}  # fmt: skip
+    **dict.fromkeys((BYTE, SHORT, INTEGER, LONG), _integer),
+    **dict.fromkeys((FLOAT, DOUBLE), _floating),
+    STRING: _text,
+    DATE: _date,
+    **dict.fromkeys((TIMESTAMP, TIMESTAMP_NTZ), _timestamp),
+}

@@ -308,7 +308,7 @@ _FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "domainMetadata": {"domain!": _is_text, "configuration": _is_text, "removed": _is_flag},
     "sidecar": {"path!": _is_text, "sizeInBytes": is_long, "modificationTime": is_long},
     "checkpointMetadata": {"version": is_long},
-}  # fmt: skip
+}
 # What of a `commitInfo` others look into. It is no part of the state, and whoever commits may put anything there.
 _OF_PROVENANCE: dict[str, Callable[[Any], bool]] = {
     "operationParameters": _is_map, "operationMetrics": _is_map, "tags": _is_map, "job": _is_map, "notebook": _is_map,

@@ -381,7 +381,7 @@ def version_not_found(listing: LogListing, wanted: int) -> VersionNotFoundError:
             "userVersion": wanted,
             "earliest": earliest_version(listing),
             "latest": listing.latest,
-        },  # fmt: skip
+        },
     )
 
 

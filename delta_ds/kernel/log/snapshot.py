@@ -12,10 +12,9 @@ from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
-from delta_ds.kernel.log.file_selection import SelectedFiles, select_files
 from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
-from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state
+from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state, select_files
 from delta_ds.kernel.log.segment import LogFileGoneError, LogSegment, find_segment, with_fallback
 from delta_ds.kernel.protocol_checks import check_managed
 from delta_ds.kernel.schema.types import StructType
@@ -265,8 +264,8 @@ class Snapshot:
         files = self.live_files()
         return files.take(keep(files))
 
-    def _select(self, keep: FileFilter, attempt: int = 1) -> SelectedFiles | None:
-        """See `file_selection.select_files`; also None where replay has to find out what else the log still has."""
+    def _select(self, keep: FileFilter, attempt: int = 1) -> State | None:
+        """See `replay.select_files`; also None where replay has to find out what else the log still has."""
         try:
             return select_files(self.storage, self.segment, self._opened.found, keep, self._kept)
         except (UnreadableCheckpointError, LogFileGoneError) as error:

@@ -58,9 +58,12 @@ def conflict_detection(text: str | None) -> str:
 def settings_for_tasks(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of a session's settings that processes without a session need."""
     wanted = (
-        DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX, CONSTRAINT_CHECK.full_name, DATA_COLUMNS.full_name,
+        DEFAULTS_PREFIX,
+        AUTO_COMPACT_PREFIX,
+        CONSTRAINT_CHECK.full_name,
+        DATA_COLUMNS.full_name,
         CONFLICT_DETECTION,
-    )  # fmt: skip
+    )
     return {name: text for name, text in sorted(settings.items()) if name.startswith(wanted)}
 
 

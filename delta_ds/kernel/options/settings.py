@@ -44,24 +44,28 @@ class Setting:
 
 # What is written
 AUTO_MERGE = Setting(
-    "schema.autoMerge.enabled", "false",
+    "schema.autoMerge.enabled",
+    "false",
     "the option `mergeSchema` of writes and streams that do not give it; schema evolution in MERGE",
-)  # fmt: skip
+)
 PROPERTY_DEFAULTS = Setting(
-    "properties.defaults.<name>", None,
+    "properties.defaults.<name>",
+    None,
     "the property `delta.<name>` of tables that are created, unless the call gives it; not of clones",
-)  # fmt: skip
+)
 OPTIMIZE_WRITE = Setting(
-    "optimizeWrite.enabled", None,
+    "optimizeWrite.enabled",
+    None,
     "the option `optimizeWrite` of writes and streams that do not give it; goes before the table's property",
-)  # fmt: skip
+)
 USER_METADATA = Setting(
     "commitInfo.userMetadata", None, "free text for the history of writes, streams and commands"
 )
 TXN_APP_ID = Setting(
-    "write.txnAppId", None,
+    "write.txnAppId",
+    None,
     "with `write.txnVersion`: a write or command counts once, however often it is tried",
-)  # fmt: skip
+)
 TXN_VERSION = Setting("write.txnVersion", None, "see `write.txnAppId`")
 CONSTRAINT_CHECK = Setting(
     "replaceWhere.constraintCheck.enabled", "true", "rows that do not match `replaceWhere` are refused"
@@ -72,56 +76,57 @@ DATA_COLUMNS = Setting(
 
 # What follows a write
 AUTO_COMPACT = Setting(
-    "autoCompact.enabled", None,
-    "compact small files after writes; goes before the table's property",
-)  # fmt: skip
+    "autoCompact.enabled", None, "compact small files after writes; goes before the table's property"
+)
 AUTO_COMPACT_MIN_NUM_FILES = Setting(
     "autoCompact.minNumFiles", "50", "small files of a partition that start a compaction"
 )
 AUTO_COMPACT_MAX_FILE_SIZE = Setting("autoCompact.maxFileSize", "128m", "what they are joined up to")
 AUTO_COMPACT_MIN_FILE_SIZE = Setting(
-    "autoCompact.minFileSize", None,
-    "smaller files are small; by default half of `autoCompact.maxFileSize`",
-)  # fmt: skip
+    "autoCompact.minFileSize", None, "smaller files are small; by default half of `autoCompact.maxFileSize`"
+)
 
 # Commands
 OPTIMIZE_MIN_FILE_SIZE = Setting("optimize.minFileSize", "1g", "OPTIMIZE joins smaller files")
 OPTIMIZE_MAX_FILE_SIZE = Setting("optimize.maxFileSize", "1g", "what they are joined up to")
 OPTIMIZE_MAX_DELETED_ROWS_RATIO = Setting(
-    "optimize.maxDeletedRowsRatio", "0.05",
-    "OPTIMIZE rewrites files with a larger share of deleted rows",
-)  # fmt: skip
+    "optimize.maxDeletedRowsRatio", "0.05", "OPTIMIZE rewrites files with a larger share of deleted rows"
+)
 CLUSTERING_MIN_CUBE_SIZE = Setting(
-    "optimize.clustering.mergeStrategy.minCubeSize.threshold", "100g",
+    "optimize.clustering.mergeStrategy.minCubeSize.threshold",
+    "100g",
     "files clustered together are left alone from this size on",
-)  # fmt: skip
+)
 CLUSTERING_TARGET_CUBE_SIZE = Setting(
-    "optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize", "150g",
+    "optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize",
+    "150g",
     "up to this size files are clustered together",
-)  # fmt: skip
+)
 ZORDER_CHECK_STATISTICS = Setting(
-    "optimize.zorder.checkStatsCollection.enabled", "true",
-    "Z-order only by columns with statistics",
-)  # fmt: skip
+    "optimize.zorder.checkStatsCollection.enabled", "true", "Z-order only by columns with statistics"
+)
 RETENTION_CHECK = Setting(
     "retentionDurationCheck.enabled", "true", "VACUUM refuses a retention shorter than the table's"
 )
 RETENTION_IGNORED = Setting(
-    "vacuum.retentionWindowIgnore.enabled", "true",
+    "vacuum.retentionWindowIgnore.enabled",
+    "true",
     "VACUUM in SQL keeps to the table's retention where RETAIN says a shorter one, but for 0 hours",
-)  # fmt: skip
+)
 VACUUM_LOGGING = Setting("vacuum.logging.enabled", "true", "VACUUM leaves two entries in the history")
 RESTORE_PROTOCOL_DOWNGRADE = Setting(
     "restore.protocolDowngradeAllowed", "false", "RESTORE takes the protocol back too"
 )
 ARBITRARY_PROPERTIES = Setting(
-    "allowArbitraryProperties.enabled", "false",
+    "allowArbitraryProperties.enabled",
+    "false",
     "tables may be given properties `delta.*` that do not exist, and that nothing acts on",
-)  # fmt: skip
+)
 COLLECT_STATISTICS = Setting("stats.collect", "true", "convertToDelta collects statistics; writes always do")
 DROP_IF_EXISTS = Setting(
-    "constraints.assumesDropIfExists.enabled", "false",
+    "constraints.assumesDropIfExists.enabled",
+    "false",
     "`dropConstraint` of a constraint that is not there only makes a commit that says so",
-)  # fmt: skip
+)
 
 HONOURED = tuple(known for known in tuple(globals().values()) if isinstance(known, Setting))

@@ -6,7 +6,7 @@ Each parser takes the text and the session time zone, and raises `ValueError` sa
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone, tzinfo
+from datetime import date, datetime, time, timezone, tzinfo
 
 from delta_ds.kernel.value_types import parse_boolean, parse_size
 
@@ -34,11 +34,10 @@ def timestamp(text: str, zone: tzinfo) -> datetime:
         raise ValueError(f"a timestamp has the form {_TIMESTAMP_FORMS}")
     parts = match.groupdict()
     try:
-        local = datetime(
-            int(parts["year"]), int(parts["month"] or 1), int(parts["day"] or 1),
-            int(parts["hour"] or 0), int(parts["minute"] or 0), int(parts["second"] or 0),
-            int((parts["fraction"] or "0").ljust(6, "0")[:6]),
-        )  # fmt: skip
+        day = date(int(parts["year"]), int(parts["month"] or 1), int(parts["day"] or 1))
+        hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
+        micros = int((parts["fraction"] or "0").ljust(6, "0")[:6])
+        local = datetime.combine(day, time(hour, minute, second, micros))
         where = zone_by_name(parts["zone"]) if parts["zone"] else zone
         return local.replace(tzinfo=where).astimezone(timezone.utc)
     except OverflowError as error:

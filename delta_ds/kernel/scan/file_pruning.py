@@ -33,7 +33,7 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     StructField,
     StructType,
-)  # fmt: skip
+)
 from delta_ds.records import dataclass, field
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "<=>": "<!=>"}

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from delta_ds.conditions.storage import PARAMETERS_IN_ADDRESS
@@ -34,6 +34,9 @@ from delta_ds.kernel.storage.store_options import (
 from delta_ds.kernel.storage.store_secrets import ENVIRONMENT
 from delta_ds.kernel.storage.uri import Address, without_parameters
 
+if TYPE_CHECKING:
+    from delta_ds.kernel.storage.fsspec_types import Filesystem
+
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure", "hdfs": "hdfs"}
 _MOST_CLIENTS = 32
 # Stores whose options are known by name; filesystems of others may take any.
@@ -45,11 +48,11 @@ _UNNAMED = {
     "abfs": ("account_host", "api_version"),
 }
 
-_clients: dict[Hashable, Any] = {}
+_clients: dict[Hashable, Filesystem] = {}
 _lock = threading.Lock()
 
 
-def client(address: Address, given: Mapping[str, Any]) -> Any:
+def client(address: Address, given: Mapping[str, Any]) -> Filesystem:
     """The fsspec filesystem of an address, a new one where none was made of the same before.
 
     Raises
@@ -70,7 +73,7 @@ def client(address: Address, given: Mapping[str, Any]) -> Any:
     return found
 
 
-def forget(filesystem: Any) -> None:
+def forget(filesystem: Filesystem) -> None:
     """Make the next `client` a new one: this one failed, perhaps for want of what is there now."""
     with _lock:
         for key in [key for key, known in _clients.items() if known is filesystem]:
@@ -83,7 +86,7 @@ def _key(address: Address, given: Mapping[str, Any]) -> Hashable:
     return os.getpid(), address.scheme, address.authority, address.userinfo, _freeze(dict(given)), environment
 
 
-def _freeze(value: Any) -> Hashable:
+def _freeze(value: object) -> Hashable:
     if isinstance(value, Mapping):
         return tuple(sorted((str(k), _freeze(v)) for k, v in value.items()))
     if isinstance(value, (list, tuple, set)):
@@ -91,7 +94,7 @@ def _freeze(value: Any) -> Hashable:
     return repr(value) if isinstance(value, (str, int, float, bytes, type(None))) else f"object {id(value)}"
 
 
-def _open(address: Address, given: Mapping[str, Any]) -> Any:
+def _open(address: Address, given: Mapping[str, Any]) -> Filesystem:
     import fsspec  # type: ignore[import-untyped,unused-ignore]
 
     if address.parameters:
@@ -114,7 +117,7 @@ def _open(address: Address, given: Mapping[str, Any]) -> Any:
         if address.scheme in _CHECKED:
             _check(address.scheme, own, fsspec.get_filesystem_class(address.scheme))
         _add_credentials(address.scheme, given, options)
-        found = fsspec.core.url_to_fs(url, **{**timeouts.defaults(address.scheme), **options})[0]
+        found: Filesystem = fsspec.core.url_to_fs(url, **{**timeouts.defaults(address.scheme), **options})[0]
     except ImportError as error:
         extra = _EXTRAS.get(address.scheme)
         advice = f"pip install 'delta_ds[{extra}]'" if extra else "install the package it names"
@@ -159,12 +162,13 @@ def _add_credentials(scheme: str, given: Mapping[str, Any], options: dict[str, A
             options["token"] = google_credential(given[TOKEN_CREDENTIAL])
 
 
-def _names_no_file(token: Any) -> bool:
-    looks_so = isinstance(token, str) and (token.endswith(".json") or token.startswith(("/", "./", "~")))
-    return looks_so and not os.path.exists(token)
+def _names_no_file(token: object) -> bool:
+    if not isinstance(token, str) or not (token.endswith(".json") or token.startswith(("/", "./", "~"))):
+        return False
+    return not os.path.exists(token)
 
 
-def _refuse_http(address: Address, filesystem: Any) -> None:
+def _refuse_http(address: Address, filesystem: Filesystem) -> None:
     if address.scheme == "s3":
         filesystem.connect()
     endpoint = endpoint_of(address.scheme, filesystem)
@@ -176,7 +180,7 @@ def _refuse_http(address: Address, filesystem: Any) -> None:
         )
 
 
-def endpoint_of(scheme: str, filesystem: Any) -> str:
+def endpoint_of(scheme: str, filesystem: Filesystem) -> str:
     """The address of the server that a client talks to, without secrets; empty where it does not say."""
     if scheme == "s3":
         made = getattr(filesystem, "_s3", None)
@@ -187,7 +191,7 @@ def endpoint_of(scheme: str, filesystem: Any) -> str:
     return next((without_parameters(str(url)) for url in said if url), "")
 
 
-def _hdfs(address: Address, options: Mapping[str, Any], by_libhdfs: Callable[[], Any]) -> Any:
+def _hdfs(address: Address, options: Mapping[str, Any], by_libhdfs: Callable[[], Filesystem]) -> Filesystem:
     """The filesystem by hdfs-native; where it is not installed, that of fsspec, which wants Java and libhdfs."""
     if find_spec("hdfs_native") is not None:
         from delta_ds.kernel.storage.hdfs import Hdfs

@@ -21,11 +21,14 @@ import posixpath
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage import single_request
 from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.storage.fsspec_types import Filesystem
 
 Meaning = Literal["exists", "conflict", "busy", "refused", "unknown"]
 
@@ -48,7 +51,7 @@ class NotOfferedError(StorageError):
     """The server does not know conditional puts; nothing was written."""
 
 
-def put_if_absent(scheme: str, fs: Any, path: str, data: bytes) -> None:
+def put_if_absent(scheme: str, fs: Filesystem, path: str, data: bytes) -> None:
     """Put the object, in one step of the store.
 
     Parameters
@@ -70,7 +73,7 @@ def put_if_absent(scheme: str, fs: Any, path: str, data: bytes) -> None:
     _PUTS[scheme](fs, path, data)
 
 
-def check_supported(scheme: str, fs: Callable[[], Any], address: str) -> None:
+def check_supported(scheme: str, fs: Callable[[], Filesystem], address: str) -> None:
     """Raise `StorageError` if the store, or the installed client of it, cannot put if absent."""
     if scheme not in _PUTS:
         raise StorageError(
@@ -154,18 +157,18 @@ def _answer(error: BaseException) -> tuple[str | None, int | None]:
     return None, None
 
 
-def _s3_knows_condition(fs: Any) -> bool:
+def _s3_knows_condition(fs: Filesystem) -> bool:
     """Older botocore leave out what they do not know, and the object would be overwritten."""
     client = fs.s3
     return "IfNoneMatch" in client.meta.service_model.operation_model("PutObject").input_shape.members
 
 
-def _put_memory(fs: Any, path: str, data: bytes) -> None:
+def _put_memory(fs: Filesystem, path: str, data: bytes) -> None:
     with _memory_lock:
         fs.pipe_file(path, data, mode="create")
 
 
-def _put_webhdfs(fs: Any, path: str, data: bytes) -> None:
+def _put_webhdfs(fs: Filesystem, path: str, data: bytes) -> None:
     folder, name = posixpath.split(path)
     temporary = f"{folder}/.{name}.{os.urandom(8).hex()}.tmp"
     fs.makedirs(folder, exist_ok=True)
@@ -189,7 +192,7 @@ def _put_webhdfs(fs: Any, path: str, data: bytes) -> None:
         raise FileExistsError(path)
 
 
-def _put_hdfs(fs: Any, path: str, data: bytes) -> None:
+def _put_hdfs(fs: Filesystem, path: str, data: bytes) -> None:
     folder, name = posixpath.split(path)
     temporary = f"{folder}/.{name}.{os.urandom(8).hex()}.tmp"
     renamed = False
@@ -212,7 +215,7 @@ def _put_hdfs(fs: Any, path: str, data: bytes) -> None:
                 fs.rm_file(temporary)
 
 
-_PUTS: dict[str, Callable[[Any, str, bytes], None]] = {
+_PUTS: dict[str, Callable[[Filesystem, str, bytes], None]] = {
     "s3": single_request.put_s3,
     "gs": single_request.put_gs,
     "abfs": single_request.put_azure,

@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hdfs_native.fsspec import HdfsFileSystem  # type: ignore[import-not-found,unused-ignore]
 
 from delta_ds.kernel.storage.conditional_put import NothingPublishedError
 from delta_ds.kernel.storage.settings.hdfs import LOGIN
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+    from delta_ds.kernel.storage.fsspec_types import Stream
 
 # The default is meant for nameservices, where another namenode may take over; at one alone it would be three minutes.
 _ATTEMPTS, _ATTEMPTS_AT_ONE_NAMENODE = "dfs.client.failover.max.attempts", "4"
@@ -126,7 +131,7 @@ class Hdfs(HdfsFileSystem):  # type: ignore[misc,unused-ignore]
 class _Writer:
     """A stream whose errors are told in one line; what is not closed does not become visible in full."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._written = 0
         self.closed = False
@@ -140,7 +145,7 @@ class _Writer:
     def tell(self) -> int:
         return self._written
 
-    def write(self, data: Any) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         with _one_line():
             self._stream.write(data)
         size = memoryview(data).nbytes

@@ -263,9 +263,11 @@ class LocalStorage(Storage):
         from delta_ds.kernel.storage.deleter import behind
 
         return NOT_IN_TABLE(
-            path=self.describe(path), kind="files of the table", reason=behind(error.filename),
+            path=self.describe(path),
+            kind="files of the table",
+            reason=behind(error.filename),
             outcome="it was not deleted",
-        )  # fmt: skip
+        )
 
     def delete_empty_folders(self, paths: Sequence[str]) -> list[str]:
         from delta_ds.kernel.storage.local_folders import Folders

@@ -6,11 +6,14 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import local_put_if_absent
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN, cannot_write
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 # More files than this are flushed together: each flush waits for the device.
 _FEW = 4
@@ -41,7 +44,7 @@ class LocalOutput(io.BufferedWriter):
         self._problem: StorageError | None = None
         super().__init__(io.FileIO(path, "wb"), _BUFFER)
 
-    def write(self, data: Any) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         try:
             return super().write(data)
         except OSError as error:

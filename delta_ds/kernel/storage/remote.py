@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 from delta_ds.events.storage import UNSAFE_COMMITS
 from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, UncertainWriteError
@@ -24,6 +24,9 @@ from delta_ds.kernel.storage.store_options import allows_unsafe_commits
 from delta_ds.kernel.storage.store_secrets import hidden
 from delta_ds.kernel.storage.uri import Address, has_scheme
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.storage.fsspec_types import FileInfo, Filesystem, Stream
 
 _T = TypeVar("_T")
 
@@ -42,10 +45,10 @@ class RemoteStorage(Storage):
 
     def __init__(self, address: Address, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(address, options)
-        self._opened: tuple[int, Any] | None = None
+        self._opened: tuple[int, Filesystem] | None = None
 
     @property
-    def _fs(self) -> Any:
+    def _fs(self) -> Filesystem:
         # Clients do not survive a fork, and Spark forks its Python workers.
         if self._opened is None or self._opened[0] != os.getpid():
             with self._errors(""):
@@ -63,7 +66,7 @@ class RemoteStorage(Storage):
             names = sorted(name for name in found if name >= start)
             return [self._file_status(prefix + name, found[name]) for name in names]
 
-    def _list_folder(self, located: str) -> dict[str, Mapping[str, Any]]:
+    def _list_folder(self, located: str) -> dict[str, FileInfo]:
         try:
             return remote_listing.list_folder(self._fs, located)
         except FileNotFoundError:
@@ -101,11 +104,11 @@ class RemoteStorage(Storage):
 
     def read(self, path: str) -> bytes:
         with self._errors(path):
-            return cast(bytes, self._fs.cat_file(self._locate(path)))
+            return self._fs.cat_file(self._locate(path))
 
     def _read_range(self, path: str, offset: int, length: int) -> bytes:
         with self._errors(path):
-            return cast(bytes, self._fs.cat_file(self._locate(path), start=offset, end=offset + length))
+            return self._fs.cat_file(self._locate(path), start=offset, end=offset + length)
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         return _in_parallel(self.read, paths)
@@ -124,14 +127,14 @@ class RemoteStorage(Storage):
         asks_for_it = any("IfMatch" in getattr(stream, name, ()) for name in ("read_kw", "req_kw"))
         return OpenedFile(self._input(path, stream), known, lambda: asks_for_it or self.is_still(known))
 
-    def _open(self, path: str) -> Any:
+    def _open(self, path: str) -> Stream:
         with self._errors(path):
             stream = self._fs.open(self._locate(path), "rb")
             if self.address.scheme == "memory":  # where all readers of a file share its position
-                return io.BytesIO(stream.getvalue())
+                return io.BytesIO(cast("io.BytesIO", stream).getvalue())
             return stream
 
-    def _input(self, path: str, stream: Any) -> BinaryIO:
+    def _input(self, path: str, stream: Stream) -> BinaryIO:
         return cast(BinaryIO, RemoteInput(stream, lambda: self._errors(path)))
 
     def status(self, path: str) -> FileStatus:
@@ -214,7 +217,7 @@ class RemoteStorage(Storage):
         with self._errors(""):
             return str(self._fs.s3.meta.endpoint_url)
 
-    def _filesystem(self) -> Any:
+    def _filesystem(self) -> Filesystem:
         with self._errors(""):
             return self._fs
 
@@ -312,14 +315,14 @@ class RemoteStorage(Storage):
     def _locate(self, path: str) -> str:
         root = self.address
         if has_scheme(path):
-            return cast(str, self._fs._strip_protocol(path))
+            return self._fs._strip_protocol(path)
         if path.startswith("/"):
-            return cast(str, self._fs._strip_protocol(str(Address(root.scheme, root.authority, path))))
-        base = cast(str, self._fs._strip_protocol(str(root)))
+            return self._fs._strip_protocol(str(Address(root.scheme, root.authority, path)))
+        base = self._fs._strip_protocol(str(root))
         relative = self._relative(path)
         return f"{base.rstrip('/')}/{relative}" if relative else base
 
-    def _file_status(self, path: str, info: Mapping[str, Any]) -> FileStatus:
+    def _file_status(self, path: str, info: FileInfo) -> FileStatus:
         timestamp = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
         tag = next((info[key] for key in _TAG_KEYS if info.get(key)), None)
         if self.address.scheme == "memory":  # its listing tells only when an object was created
@@ -395,7 +398,7 @@ def _in_parallel(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T
         return list(pool.map(function, paths))
 
 
-def _milliseconds(timestamp: Any) -> int:
+def _milliseconds(timestamp: datetime | str | float | None) -> int:
     if timestamp is None:
         return 0
     if isinstance(timestamp, str):

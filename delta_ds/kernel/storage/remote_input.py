@@ -5,7 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+    from delta_ds.kernel.storage.fsspec_types import Stream
 
 Errors = Callable[[], AbstractContextManager[None]]
 
@@ -13,7 +18,7 @@ Errors = Callable[[], AbstractContextManager[None]]
 class RemoteInput(io.RawIOBase):
     """A stream of an fsspec filesystem whose errors are mapped by `errors`: a store that fails is no damaged file."""
 
-    def __init__(self, stream: Any, errors: Errors) -> None:
+    def __init__(self, stream: Stream, errors: Errors) -> None:
         self._stream = stream
         self._errors = errors
 
@@ -25,10 +30,9 @@ class RemoteInput(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         with self._errors():
-            found: bytes = self._stream.read(-1 if size is None else size)
-        return found
+            return self._stream.read(-1 if size is None else size)
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
         found = self.read(len(view))
         view[: len(found)] = found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.storage.fsspec_types import FileInfo, Filesystem
 
 
-def list_folder(fs: Any, directory: str) -> dict[str, Mapping[str, Any]]:
+def list_folder(fs: Filesystem, directory: str) -> dict[str, FileInfo]:
     """Name -> info of the files directly in a folder."""
     found = {}
     for info in fs.ls(directory, detail=True):
@@ -16,14 +19,14 @@ def list_folder(fs: Any, directory: str) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def list_s3(fs: Any, directory: str, start: str) -> dict[str, Mapping[str, Any]]:
+def list_s3(fs: Filesystem, directory: str, start: str) -> dict[str, FileInfo]:
     """As `list_folder`, but S3 itself leaves out what sorts before `start`: a long log costs one request."""
     bucket, _, key = directory.partition("/")
     prefix = f"{key}/" if key else ""
     request = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **fs.req_kw}
     if start:
         request["StartAfter"] = prefix + _before(start)
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, FileInfo] = {}
     anything = False
     while True:
         page = fs.call_s3("list_objects_v2", **request)
@@ -39,7 +42,7 @@ def list_s3(fs: Any, directory: str, start: str) -> dict[str, Mapping[str, Any]]
     return found
 
 
-def pages_s3(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
+def pages_s3(fs: Filesystem, directory: str) -> Iterator[list[FileInfo]]:
     """What lies below a folder of S3, a page of its listing at a time; folders are names that end in `/`."""
     bucket, _, key = directory.partition("/")
     request = {"Bucket": bucket, "Prefix": f"{key}/" if key else "", **fs.req_kw}
@@ -54,14 +57,12 @@ def pages_s3(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
         request["ContinuationToken"] = page["NextContinuationToken"]
 
 
-def one_page(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
+def one_page(fs: Filesystem, directory: str) -> Iterator[list[FileInfo]]:
     """What lies below a folder of another flat store; fsspec follows the pages, and gives no folders."""
     yield list(fs.find(directory, detail=True).values())
 
 
-def pages_by_folder(
-    fs: Any, directory: str, enter: Callable[[str], bool]
-) -> Iterator[list[Mapping[str, Any]]]:
+def pages_by_folder(fs: Filesystem, directory: str, enter: Callable[[str], bool]) -> Iterator[list[FileInfo]]:
     """What lies below a folder of a filesystem, a folder at a time."""
 
     def passing_over_missing(error: Exception) -> None:
@@ -77,7 +78,7 @@ def pages_by_folder(
             del folders[name]
 
 
-def _is_there(fs: Any, bucket: str, prefix: str) -> bool:
+def _is_there(fs: Filesystem, bucket: str, prefix: str) -> bool:
     page = fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1, **fs.req_kw)
     return bool(page.get("Contents"))
 

@@ -9,7 +9,12 @@ import posixpath
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+    from delta_ds.kernel.storage.fsspec_types import Filesystem, Stream
 
 # An object appears when it is complete, and there are no folders to make.
 FLAT = frozenset({"memory", "s3", "gs", "abfs"})
@@ -30,7 +35,7 @@ class RemoteOutput(io.RawIOBase):
         Is called with the number of bytes when the stream is closed; raises if not all of them are there.
     """
 
-    def __init__(self, stream: Any, errors: Errors, written: Callable[[int], None] | None = None) -> None:
+    def __init__(self, stream: Stream, errors: Errors, written: Callable[[int], None] | None = None) -> None:
         self._stream = stream
         self._errors = errors
         self._written = written
@@ -42,7 +47,7 @@ class RemoteOutput(io.RawIOBase):
     def tell(self) -> int:
         return int(self._stream.tell())
 
-    def write(self, data: Any) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         with self._errors():
             self._stream.write(data)
         size = memoryview(data).nbytes
@@ -61,7 +66,7 @@ class RemoteOutput(io.RawIOBase):
             super().close()
 
 
-def check_size(fs: Any, scheme: str, path: str, size: int) -> None:
+def check_size(fs: Filesystem, scheme: str, path: str, size: int) -> None:
     """Look whether a file of many pieces is there whole: a piece that was sent twice may be in it twice.
 
     Raises
@@ -75,14 +80,14 @@ def check_size(fs: Any, scheme: str, path: str, size: int) -> None:
             raise OSError(f"the store holds {found} bytes of the {size} that were sent")
 
 
-def put(fs: Any, scheme: str, path: str, data: bytes) -> None:
+def put(fs: Filesystem, scheme: str, path: str, data: bytes) -> None:
     """Write a whole file over one that is there, through a temporary one where half of it could be seen."""
     _through_temporary(fs, scheme, path, lambda target: fs.pipe_file(target, data))
 
 
 @contextmanager
 def replace_on_close(
-    fs: Callable[[], Any], scheme: str, path: str, errors: Errors, sending: Errors
+    fs: Callable[[], Filesystem], scheme: str, path: str, errors: Errors, sending: Errors
 ) -> Iterator[BinaryIO]:
     """A stream that is kept on this machine and sent when the block ends well; else nothing happens.
 
@@ -104,7 +109,7 @@ def replace_on_close(
         os.unlink(local)
 
 
-def _through_temporary(fs: Any, scheme: str, path: str, write: Callable[[str], None]) -> None:
+def _through_temporary(fs: Filesystem, scheme: str, path: str, write: Callable[[str], object]) -> None:
     if scheme in FLAT:
         write(path)
         return
@@ -119,7 +124,7 @@ def _through_temporary(fs: Any, scheme: str, path: str, write: Callable[[str], N
         raise
 
 
-def _move(fs: Any, scheme: str, temporary: str, path: str) -> None:
+def _move(fs: Filesystem, scheme: str, temporary: str, path: str) -> None:
     """Rename a file, over one that is there."""
     if scheme != "webhdfs":
         fs.mv(temporary, path)

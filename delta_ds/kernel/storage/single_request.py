@@ -7,13 +7,16 @@ on its way. So nobody repeats a request here but who judges every answer: `Remot
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.storage.fsspec_types import Filesystem
 
 _once: ContextVar[bool] = ContextVar("delta_ds_once", default=False)
 _HOOK = "delta-ds-once"
 
 
-def put_s3(fs: Any, path: str, data: bytes) -> None:
+def put_s3(fs: Filesystem, path: str, data: bytes) -> None:
     """`PutObject` with `If-None-Match: *` through s3fs."""
     from fsspec.asyn import sync  # type: ignore[import-untyped,unused-ignore]
 
@@ -23,7 +26,7 @@ def put_s3(fs: Any, path: str, data: bytes) -> None:
     fs.invalidate_cache(path)
 
 
-async def _put_s3(fs: Any, request: dict[str, Any]) -> None:
+async def _put_s3(fs: Filesystem, request: dict[str, Any]) -> None:
     await fs.set_session()
     client = await fs.get_s3(request["Bucket"])
     client.meta.events.register_first("needs-retry.s3.PutObject", _end_at_once, unique_id=_HOOK)
@@ -49,9 +52,9 @@ def _end_at_once(
         raise ClientError(parsed, operation.name)
 
 
-def put_gs(fs: Any, path: str, data: bytes) -> None:
+def put_gs(fs: Filesystem, path: str, data: bytes) -> None:
     """An upload with `ifGenerationMatch=0` through gcsfs."""
-    request = getattr(type(fs)._request, "__wrapped__", None)
+    request = getattr(fs._request, "__wrapped__", None)
     if request is None:  # a gcsfs that repeats in another way
         fs.pipe_file(path, data, mode="create")
         return
@@ -63,6 +66,6 @@ def put_gs(fs: Any, path: str, data: bytes) -> None:
     sync(fs.loop, once._pipe_file, path, data, mode="create")
 
 
-def put_azure(fs: Any, path: str, data: bytes) -> None:
+def put_azure(fs: Filesystem, path: str, data: bytes) -> None:
     """Put Blob with `If-None-Match: *` through adlfs."""
     fs.pipe_file(path, data, overwrite=False, retry_total=0)

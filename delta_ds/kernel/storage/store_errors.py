@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.conditions.storage import (
@@ -24,6 +24,9 @@ from delta_ds.conditions.storage import (
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.records import dataclass
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.storage.fsspec_types import Filesystem
 
 Condition = ErrorCondition[StorageError]
 
@@ -192,7 +195,7 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {words}".removesuffix(": ")
 
 
-def require_bucket(scheme: str, fs: Any, located: str) -> None:
+def require_bucket(scheme: str, fs: Filesystem, located: str) -> None:
     """Raise if what was looked for is not there because its bucket is not.
 
     For clients that do not tell the one from the other. Who may not list the bucket gets no answer here.
@@ -208,7 +211,7 @@ def require_bucket(scheme: str, fs: Any, located: str) -> None:
         raise BucketMissingError(f"the store has no {bucket!r}")
 
 
-def asked_again(scheme: str, fs: Any, located: str) -> Problem | None:
+def asked_again(scheme: str, fs: Filesystem, located: str) -> Problem | None:
     """Ask S3 in a way that it answers with a reason: it gives none for the existence of an object."""
     if scheme != "s3":
         return None
@@ -220,7 +223,7 @@ def asked_again(scheme: str, fs: Any, located: str) -> Problem | None:
     return None
 
 
-def _missing_on_google(fs: Any, bucket: str) -> bool:
+def _missing_on_google(fs: Filesystem, bucket: str) -> bool:
     try:
         fs.call("GET", "b/{}/o", bucket, maxResults=1, json_out=True)
     except FileNotFoundError:
@@ -230,7 +233,7 @@ def _missing_on_google(fs: Any, bucket: str) -> bool:
     return False
 
 
-def _missing_on_azure(fs: Any, container: str) -> bool:
+def _missing_on_azure(fs: Filesystem, container: str) -> bool:
     from fsspec.asyn import sync  # type: ignore[import-untyped,unused-ignore]
 
     async def first_page() -> None:
@@ -246,7 +249,7 @@ def _missing_on_azure(fs: Any, container: str) -> bool:
     return False
 
 
-_ASKED: dict[str, Callable[[Any, str], bool]] = {"gs": _missing_on_google, "abfs": _missing_on_azure}
+_ASKED: dict[str, Callable[[Filesystem, str], bool]] = {"gs": _missing_on_google, "abfs": _missing_on_azure}
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

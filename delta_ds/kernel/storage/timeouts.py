@@ -12,7 +12,10 @@ Options of the clients go before them. Reads that time out are repeated by the c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.storage.fsspec_types import Filesystem
 
 _CONNECT, _ANSWER, _WHOLE = 20.0, 60.0, 3600.0  # seconds
 
@@ -28,7 +31,7 @@ def defaults(scheme: str) -> dict[str, Any]:
     return {"requests_timeout": aiohttp.ClientTimeout(total=_WHOLE, sock_connect=_CONNECT, sock_read=_ANSWER)}
 
 
-def limit(scheme: str, filesystem: Any) -> None:
+def limit(scheme: str, filesystem: Filesystem) -> None:
     """Limit a filesystem that takes no such option."""
     if scheme != "webhdfs":
         return

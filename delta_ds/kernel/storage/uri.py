@@ -26,9 +26,10 @@ _SIGNED = re.compile(
 
 # Spellings of one and the same store, as Hadoop and the clouds' own tools write them.
 _SAME_STORE = {
-    "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs", "az": "abfs",
-    "azure": "abfs",
-}  # fmt: skip
+    **dict.fromkeys(("s3a", "s3n"), "s3"),
+    "gcs": "gs",
+    **dict.fromkeys(("abfss", "wasb", "wasbs", "az", "azure"), "abfs"),
+}
 
 # Of these nothing but a path is taken.
 _WITHOUT_LOGIN = ("file", "memory")

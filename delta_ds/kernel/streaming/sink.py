@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from delta_ds.conditions.transaction import TABLE_REPLACED_BEFORE_BATCH
 from delta_ds.events.streaming import BATCH_IS_THERE, BATCH_NOT_READ_BACK
-from delta_ds.exceptions import MetadataChangedException, StorageError
+from delta_ds.exceptions import StorageError
 from delta_ds.kernel.actions import Action
 from delta_ds.kernel.log.checkpoint import read_single_actions
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
@@ -129,11 +130,11 @@ def _check_table(plan: WritePlan, snapshot: Snapshot | None) -> None:
     """Refuse a table that was created anew since the batch was planned: its rows need not fit, nor belong there."""
     if snapshot is None or plan.read_version < 0 or snapshot.metadata.id == plan.state.metadata.id:
         return
-    raise MetadataChangedException(
-        f"Delta table {plan.storage.url} was replaced by another one while a batch for it was written: its id is "
-        f"{snapshot.metadata.id!r}, not {plan.state.metadata.id!r}. Nothing was written. Start the query again "
-        "to write to the new table",
-        parameters={"version": snapshot.version},
+    raise TABLE_REPLACED_BEFORE_BATCH(
+        table=plan.storage.url,
+        id=snapshot.metadata.id,
+        planned_id=plan.state.metadata.id,
+        version=snapshot.version,
     )
 
 

@@ -50,7 +50,7 @@ class StreamSource:
     ) -> None:
         self.storage = storage
         self.options = options
-        self.timezone = options.time_zone or timezone
+        self.timezone = options.known_zone or timezone
         self._read_schema = ReadSchema(storage, options, read_state)
         self._origin: StreamOffset | None = None
         self._set_up()

@@ -12,17 +12,22 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from delta_ds.conditions.transaction import FEATURE_DROP_CONFLICT_REVALIDATION_FAIL
-from delta_ds.exceptions import (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    DeltaConcurrentModificationException,
-    MetadataChangedException,
-    ProtocolChangedException,
+from delta_ds.conditions.transaction import (
+    CONCURRENT_APPEND,
+    CONCURRENT_DELETE_DELETE,
+    CONCURRENT_DELETE_READ,
+    CONCURRENT_DOMAIN,
+    CONCURRENT_TRANSACTION,
+    CONCURRENT_WRITE,
+    DELETED_DATA_OF_TABLE,
+    FEATURE_DROP_LEFT_TRACES,
+    FEATURE_DROPPED_MEANWHILE,
+    METADATA_CHANGED,
+    METADATA_CHANGED_BY_BOTH,
+    PROTOCOL_CHANGED,
+    TABLE_CREATED_BY_BOTH,
 )
+from delta_ds.exceptions import ConcurrentWriteException
 from delta_ds.kernel import protocol_checks
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.arrow_buffers import texts
@@ -33,13 +38,12 @@ from delta_ds.kernel.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
-from delta_ds.kernel.transaction.conflict_errors import conflict, file_conflict
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, IsolationLevel, Pending
 from delta_ds.kernel.transaction.reads import ReadPredicate, partition_values
 from delta_ds.kernel.transaction.row_level.rebase import check_and_rebase_rows, goes_by_rows
 from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of
-from delta_ds.kernel.transaction.winning_commit import WinningCommit
+from delta_ds.kernel.transaction.winning_commit import WinningCommit, conflict, file_conflict
 from delta_ds.records import replace
 
 
@@ -81,10 +85,7 @@ def check_and_rebase(pending: Pending, winning_commit: WinningCommit) -> None:
 
 def cannot_repeat(pending: Pending, winning_commit: WinningCommit) -> ConcurrentWriteException:
     """The error of a command that cannot be rebased and lost its version."""
-    return conflict(
-        ConcurrentWriteException, pending, winning_commit,
-        f"committed first, and {pending.operation} has to be the next commit after the version it read",
-    )  # fmt: skip
+    return conflict(CONCURRENT_WRITE, pending, winning_commit)
 
 
 # --- protocol
@@ -97,16 +98,11 @@ def _check_protocol(pending: Pending, winning_commit: WinningCommit) -> None:
         protocol_checks.check_writable(protocol, {}, pending.table, StructType())
         protocol_checks.check_managed(protocol, pending.storage)
         if pending.new_protocol is not None:
-            hint = "both change the protocol of the table"
-            if winning_commit.version == 0:
-                hint = (
-                    "created the table while this transaction was about to. Note that an empty folder can be made "
-                    "a table by several writers at once, of whom one wins"
-                )
-            raise conflict(ProtocolChangedException, pending, winning_commit, hint)
-        if before is not None and removed_features(before, protocol):
-            gone = ", ".join(removed_features(before, protocol))
-            raise conflict(ProtocolChangedException, pending, winning_commit, f"dropped table feature {gone}")
+            condition = TABLE_CREATED_BY_BOTH if winning_commit.version == 0 else PROTOCOL_CHANGED
+            raise conflict(condition, pending, winning_commit)
+        removed = removed_features(before, protocol) if before is not None else []
+        if removed:
+            raise conflict(FEATURE_DROPPED_MEANWHILE, pending, winning_commit, features=removed)
         pending.protocol = protocol
     if before is not None and pending.new_protocol is not None:
         dropped = removed_features(before, pending.new_protocol)
@@ -126,11 +122,8 @@ def _check_dropping(pending: Pending, winning_commit: WinningCommit, dropped: Se
             trace = trace_of(feature, snapshot)
             if trace is not None:
                 raise conflict(
-                    DeltaConcurrentModificationException, pending, winning_commit,
-                    f"left traces of table feature {feature}, which this transaction drops: {trace}. Cannot drop "
-                    "feature because a concurrent transaction modified the table",
-                    condition=FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.name,
-                )  # fmt: skip
+                    FEATURE_DROP_LEFT_TRACES, pending, winning_commit, feature=feature, trace=trace
+                )
     new = pending.new_metadata
     if new is not None and new.configuration.get(CHECKPOINT_PROTECTION_BEFORE_VERSION.name) == str(
         winning_commit.version
@@ -147,19 +140,14 @@ def _check_metadata(pending: Pending, winning_commit: WinningCommit) -> None:
     if after is None:
         return
     if pending.new_metadata is not None:
-        raise conflict(
-            MetadataChangedException, pending, winning_commit,
-            "changed the metadata of the table, and so does this transaction",
-        )  # fmt: skip
+        raise conflict(METADATA_CHANGED_BY_BOTH, pending, winning_commit)
     if winning_commit.has_tag(metadata_changes.IDENTITY_TAG):
         pending.metadata = after
         return
     now = replace(pending.state, metadata=after)
     problem = metadata_changes.incompatible_difference(pending.state, now)
     if problem is not None:
-        raise conflict(
-            MetadataChangedException, pending, winning_commit, f"changed the metadata of the table: {problem}"
-        )
+        raise conflict(METADATA_CHANGED, pending, winning_commit, difference=problem)
     if metadata_changes.enables_row_tracking(pending.state, now):
         pending.tag(row_ids.NOT_PRESERVED_TAG, "false")
     pending.metadata = after
@@ -170,11 +158,7 @@ def _check_domains(pending: Pending, winning_commit: WinningCommit) -> None:
         return
     for domain in pending.domains:
         if domain in winning_commit.domains and domain != ROW_TRACKING_DOMAIN:
-            raise conflict(
-                ConcurrentTransactionException, pending, winning_commit,
-                f"set the same metadata domain. A conflicting metadata domain {domain} is added.",
-                domain=domain,
-            )  # fmt: skip
+            raise conflict(CONCURRENT_DOMAIN, pending, winning_commit, domain=domain)
     body = winning_commit.domains.get(CLUSTERING_DOMAIN)
     if body is not None and pending.operation.replaces_table:
         pending.domains = {CLUSTERING_DOMAIN: {**body, "removed": True}, **pending.domains}
@@ -183,12 +167,7 @@ def _check_domains(pending: Pending, winning_commit: WinningCommit) -> None:
 def _check_app_ids(pending: Pending, winning_commit: WinningCommit) -> None:
     both = sorted(pending.reads.app_ids & winning_commit.app_ids)
     if both:
-        raise conflict(
-            ConcurrentTransactionException, pending, winning_commit,
-            f"recorded a transaction of application {both[0]!r}, whose latest one this transaction had looked up. "
-            "Do several queries write with the same application id or streaming checkpoint?",
-            appId=both[0],
-        )  # fmt: skip
+        raise conflict(CONCURRENT_TRANSACTION, pending, winning_commit, appId=both[0])
 
 
 def _move_type_changes(pending: Pending, winning_commit: WinningCommit) -> None:
@@ -226,17 +205,17 @@ def _check_appends(pending: Pending, winning_commit: WinningCommit) -> None:
     # The rows of a table whose description changes too are not looked into.
     look = pending.looks_into_files and pending.new_metadata is None
     row = first_of_interest(
-        winning_commit.adds, pending.reads, pending.snapshot, use_statistics=pending.use_statistics,
+        winning_commit.adds,
+        pending.reads,
+        pending.snapshot,
+        use_statistics=pending.use_statistics,
         first_with_rows=partial(_first_with_rows, pending, winning_commit) if look else None,
-    )  # fmt: skip
+    )
     if row is None:
         return
     table = winning_commit.adds.table
     values = table["partitionValues"][row].as_py() if "partitionValues" in table.column_names else None
-    raise file_conflict(
-        ConcurrentAppendException, pending, winning_commit, table["path"][row].as_py(), values,
-        "added data that should have been read by this transaction",
-    )  # fmt: skip
+    raise file_conflict(CONCURRENT_APPEND, pending, winning_commit, table["path"][row].as_py(), values)
 
 
 def _first_with_rows(
@@ -258,15 +237,11 @@ def _check_deleted_reads(pending: Pending, winning_commit: WinningCommit) -> Non
         return
     path = pending.reads.first_read(_contested_files(pending, winning_commit))
     if path is not None:
-        raise file_conflict(
-            ConcurrentDeleteReadException, pending, winning_commit, path, partition_values(snapshot, path),
-            "deleted data that this transaction read",
-        )  # fmt: skip
+        values = partition_values(snapshot, path)
+        raise file_conflict(CONCURRENT_DELETE_READ, pending, winning_commit, path, values)
     if pending.reads.whole_table:
-        raise file_conflict(
-            ConcurrentDeleteReadException, pending, winning_commit, winning_commit.removed_paths[0], None,
-            "deleted data of the table, all of which this transaction depends on",
-        )  # fmt: skip
+        path = winning_commit.removed_paths[0]
+        raise file_conflict(DELETED_DATA_OF_TABLE, pending, winning_commit, path, None)
 
 
 def _contested_files(pending: Pending, winning_commit: WinningCommit) -> list[str]:
@@ -309,7 +284,4 @@ def _check_deleted_twice(pending: Pending, winning_commit: WinningCommit) -> Non
             own.setdefault(path, partition_values(removes.snapshot, path))
     path = next((path for path in wanted if path in own), None)
     if path is not None:
-        raise file_conflict(
-            ConcurrentDeleteDeleteException, pending, winning_commit, path, own[path],
-            "deleted data that this transaction attempted to delete",
-        )  # fmt: skip
+        raise file_conflict(CONCURRENT_DELETE_DELETE, pending, winning_commit, path, own[path])

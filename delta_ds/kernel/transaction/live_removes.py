@@ -79,10 +79,13 @@ class LiveRemoves:
 
         change = "true" if self.data_change else "false"
         parts = [
-            _text('{"remove":{"path":'), _quoted(batch["path"]),
-            _text(f',"deletionTimestamp":{self.deletion_timestamp},"dataChange":{change},'
-                  '"extendedFileMetadata":true,"partitionValues":{'),
-        ]  # fmt: skip
+            _text('{"remove":{"path":'),
+            _quoted(batch["path"]),
+            _text(
+                f',"deletionTimestamp":{self.deletion_timestamp},"dataChange":{change},'
+                '"extendedFileMetadata":true,"partitionValues":{'
+            ),
+        ]
         for number, name in enumerate(self.partition_columns):
             parts += [_text(("," if number else "") + json.dumps(name, ensure_ascii=False) + ":")]
             parts += [_partition_texts(batch, name)]

@@ -36,9 +36,9 @@ from delta_ds.kernel.table_state import TableState
 # Set on commits that only moved the marks of identity columns.
 IDENTITY_TAG = "delta.identity.schemaUpdate"
 
-_MAPPING_KEYS = frozenset([
-    FIELD_ID, PHYSICAL_NAME, NESTED_IDS, "parquet.field.id", "parquet.field.nested.ids",
-])  # fmt: skip
+_MAPPING_KEYS = frozenset(
+    [FIELD_ID, PHYSICAL_NAME, NESTED_IDS, "parquet.field.id", "parquet.field.nested.ids"]
+)
 
 
 def incompatible_difference(before: TableState, after: TableState) -> str | None:

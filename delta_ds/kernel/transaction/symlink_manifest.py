@@ -18,7 +18,8 @@ from delta_ds.conditions.transaction import (
     UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING,
 )
 from delta_ds.kernel.actions import Action
-from delta_ds.kernel.data.write.paths import directory, list_written_files
+from delta_ds.kernel.data.values import partition_folders
+from delta_ds.kernel.data.write.paths import list_written_files
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import MANIFESTS
 from delta_ds.kernel.storage.uri import has_scheme
@@ -89,7 +90,9 @@ def check_can_have_manifests(snapshot: Snapshot) -> None:
 def folders_of(snapshot: Snapshot, values: Collection[Mapping[str, str | None]]) -> set[str]:
     """The partition folders of `partitionValues` of actions."""
     names = _names(snapshot)
-    return {directory((logical, body.get(stored)) for logical, stored in names) for body in values}
+    return {
+        partition_folders.text((logical, body.get(stored)) for logical, stored in names) for body in values
+    }
 
 
 def update_after(snapshot: Snapshot, actions: Collection[Action], *, everything: bool) -> int:
@@ -174,7 +177,7 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     keys = grouped.select(list(columns)).to_pylist()
     for number, key in enumerate(keys):
         parts = [(logical, key[str(place)]) for place, (logical, _) in enumerate(names)]
-        yield directory(parts), lists[number].values
+        yield partition_folders.text(parts), lists[number].values
 
 
 def _lines(snapshot: Snapshot, paths: pa.ChunkedArray) -> bytes:

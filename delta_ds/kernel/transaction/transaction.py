@@ -618,10 +618,15 @@ class Transaction:
             self._choose_isolation_level(pending, changes_data)
             now = _now()
             pending.commit_info = commit_info.build(
-                pending, timestamp=now, txn_id=self.txn_id,
+                pending,
+                timestamp=now,
+                txn_id=self.txn_id,
                 engine_info=self.engine_info or commit_info.default_engine(),
-                parameters=parameters, metrics=metrics, user_metadata=user_metadata, tags=tags,
-            )  # fmt: skip
+                parameters=parameters,
+                metrics=metrics,
+                user_metadata=user_metadata,
+                tags=tags,
+            )
             in_commit_time.stamp(pending, now)
             if retry is None:
                 retry = known.rebased if known is operation else True

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from delta_ds.exceptions import CorruptLogFileError, VersionsNotContiguousError
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.exceptions import CorruptLogFileError, DeltaError, VersionsNotContiguousError
 from delta_ds.kernel.actions import AddFile, DomainMetadata, RemoveFile
 from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.json_text import parse_json
@@ -21,11 +22,13 @@ from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.log.segment import first_missing, list_log
 from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Conflict = TypeVar("Conflict", bound=DeltaError)
 
 
 @dataclass(frozen=True)
@@ -172,3 +175,66 @@ def read_winning_commits(
                     "conflicts; nothing was written. Restore it from a backup"
                 )
             yield WinningCommit(storage, commit.file, commit.data, columns)
+
+
+# --- errors of transactions that contradict it
+
+
+def conflict(
+    condition: ErrorCondition[Conflict],
+    pending: Pending,
+    winning_commit: WinningCommit,
+    hint: Mapping[str, str] | None = None,
+    /,
+    **values: Any,
+) -> Conflict:
+    """The error of a transaction that cannot follow a commit.
+
+    Parameters
+    ----------
+    hint
+        Parameters that not every error of the condition has.
+    values
+        What the text of the condition says of this conflict; who met where is added here.
+    """
+    return condition(
+        hint,
+        version=winning_commit.version,
+        operation=winning_commit.operation,
+        winner=winning_commit.operation or "TRANSACTION",
+        loser=pending.operation,
+        read="a new table" if pending.snapshot is None else f"read version {pending.snapshot.version}",
+        table=pending.table,
+        commitInfo=dict(winning_commit.info),
+        **values,
+    )
+
+
+def file_conflict(
+    condition: ErrorCondition[Conflict],
+    pending: Pending,
+    winning_commit: WinningCommit,
+    path: str,
+    partition_values: Mapping[str, str | None] | None,
+    **values: Any,
+) -> Conflict:
+    """The error of a conflict about one file; it names the partition of the file where that is known."""
+    partition = _partition_text(pending, partition_values)
+    place, form, hint = f"file {path!r}", "WITHOUT_HINT", {}
+    if partition is not None:
+        place, form = f"in the partition {partition}: {place}", "WITH_PARTITION_HINT"
+        hint = {"partitionValues": partition}
+    narrowed = condition.narrowed(form)
+    return conflict(narrowed, pending, winning_commit, hint, file=path, place=place, **values)
+
+
+def _partition_text(pending: Pending, values: Mapping[str, str | None] | None) -> str | None:
+    if pending.snapshot is None or not values:
+        return None
+    names = zip(pending.snapshot.partition_columns, pending.snapshot.physical_partition_columns, strict=True)
+    texts = [f"{logical}={_or_null(values.get(physical))}" for logical, physical in names]
+    return f"[{', '.join(texts)}]" if texts else None
+
+
+def _or_null(value: str | None) -> str:
+    return "null" if value is None else value

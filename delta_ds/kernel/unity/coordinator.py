@@ -116,9 +116,13 @@ class UnityCatalog(CommitCoordinator):
         location = str(known["location"])
         credentials = self._credentials(parts, location)
         return ManagedTable(
-            str(parts), str(known["table-uuid"]), location, (known.get("properties") or {}).get(MANAGED) == "supported",
-            storage_options=credentials.options, expires_ms=credentials.expires_ms,
-        )  # fmt: skip
+            str(parts),
+            str(known["table-uuid"]),
+            location,
+            (known.get("properties") or {}).get(MANAGED) == "supported",
+            storage_options=credentials.options,
+            expires_ms=credentials.expires_ms,
+        )
 
     def resolve_location(self, location: str) -> ManagedTable:
         raise COORDINATOR_NEEDS_NAME(option="catalogTable", coordinator=self.describe(), location=location)
@@ -145,9 +149,13 @@ class UnityCatalog(CommitCoordinator):
             )
             credentials = vended(told.get("storage-credentials") or (), location)
         return ManagedTable(
-            name, id, location, storage_options=credentials.options, expires_ms=credentials.expires_ms,
+            name,
+            id,
+            location,
+            storage_options=credentials.options,
+            expires_ms=credentials.expires_ms,
             properties=self._staged["properties"],
-        )  # fmt: skip
+        )
 
     def _loaded(self, table: ManagedTable, verb: str) -> Mapping[str, Any]:
         """The table's entry, its commits with it.
@@ -202,9 +210,12 @@ class UnityCatalog(CommitCoordinator):
         if metadata is not None and UNIVERSAL_FORMAT_ENABLED_FORMATS.of(metadata.get("configuration") or {}):
             raise UNITY_CANNOT_UNIFORM(table=table.name, coordinator=self.describe())
         told = {
-            "version": commit.version, "timestamp": commit.timestamp, "file-name": commit.file_name,
-            "file-size": commit.size, "file-modification-timestamp": commit.modified_ms,
-        }  # fmt: skip
+            "version": commit.version,
+            "timestamp": commit.timestamp,
+            "file-name": commit.file_name,
+            "file-size": commit.size,
+            "file-modification-timestamp": commit.modified_ms,
+        }
         updates = [
             {"action": "add-commit", "commit": told},
             *updates_of(known, protocol, metadata, domains),
@@ -323,10 +334,14 @@ class UnityCatalog(CommitCoordinator):
             "properties": _required(told),
         }
         return ManagedTable(
-            str(parts), staged["id"], place,
-            storage_options=credentials.options, expires_ms=credentials.expires_ms,
-            properties=staged["properties"], open_with={STAGED_TABLE: json.dumps(staged)},
-        )  # fmt: skip
+            str(parts),
+            staged["id"],
+            place,
+            storage_options=credentials.options,
+            expires_ms=credentials.expires_ms,
+            properties=staged["properties"],
+            open_with={STAGED_TABLE: json.dumps(staged)},
+        )
 
     def register(
         self,
@@ -367,9 +382,11 @@ class UnityCatalog(CommitCoordinator):
         found = self._api.try_get(name.path, None, "create", str(name))
         if found.status == 200:
             known = found.body["metadata"]
-            mine = known["table-uuid"] == table.id if table is not None else (
-                answer is None and known["location"].rstrip("/") == str(entry["location"]).rstrip("/")
-            )  # fmt: skip
+            mine = (
+                known["table-uuid"] == table.id
+                if table is not None
+                else (answer is None and known["location"].rstrip("/") == str(entry["location"]).rstrip("/"))
+            )
             if mine:
                 return
             raise self._exists(name)
@@ -412,9 +429,11 @@ class UnityCatalog(CommitCoordinator):
         for one in found:
             if str(one.get("data_source_format") or "").upper() == "DELTA":
                 yield ManagedTable(
-                    str(Name(catalog, schema, str(one["name"]))), str(one.get("table_id") or ""),
-                    str(one.get("storage_location") or ""), (one.get("properties") or {}).get(MANAGED) == "supported",
-                )  # fmt: skip
+                    str(Name(catalog, schema, str(one["name"]))),
+                    str(one.get("table_id") or ""),
+                    str(one.get("storage_location") or ""),
+                    (one.get("properties") or {}).get(MANAGED) == "supported",
+                )
 
     def all_tables(self) -> list[ManagedTable]:
         """All tables of all catalogs, in order of name, without credentials."""

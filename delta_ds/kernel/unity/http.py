@@ -90,9 +90,12 @@ class Server:
         except ValueError:
             raise UNITY_INVALID_ADDRESS(value=_shown(url)) from None
         if (
-            parts.scheme not in ("http", "https") or not parts.hostname
-            or parts.username is not None or parts.query or parts.fragment
-        ):  # fmt: skip
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or parts.username is not None
+            or parts.query
+            or parts.fragment
+        ):
             raise UNITY_INVALID_ADDRESS(value=_shown(url))
         if not _TOKEN.fullmatch(token):
             raise UNITY_INVALID_TOKEN()

@@ -2,8 +2,7 @@
 
 Spark's own Parquet writer leaves `<folder>/<partition column>=<text>/part-....parquet`. Sizes and times come from
 the listing, partition values from the names of folders, statistics from the footers.
-Source: PROTOCOL.md, "Add File and Remove File" and "Partition Value Serialization"; Spark,
-`ExternalCatalogUtils.unescapePathName`.
+Source: PROTOCOL.md, "Add File and Remove File" and "Partition Value Serialization".
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.data.values import partition_values
-from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY, Text, distinct_form, log_text
-from delta_ds.kernel.data.write import paths as partition_paths
+from delta_ds.kernel.data.values import partition_folders, partition_values
+from delta_ds.kernel.data.values.partition_values import Text, distinct_form, log_text
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics
-from delta_ds.kernel.data.write.paths import list_written_files
+from delta_ds.kernel.data.write.paths import encode, list_written_files
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.schema.column_mapping import physical_name
@@ -27,7 +25,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass
 
 _FILES_AT_ONCE = 16
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _ZONED = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 
 
@@ -103,7 +100,7 @@ def read_parquet_files(
             continue
         adds.append(
             {
-                "path": partition_paths.encode(path),
+                "path": encode(path),
                 "partitionValues": dict(partition),
                 "size": size,
                 "modificationTime": time_ms,
@@ -141,12 +138,11 @@ class _Partitions:
 
     def _values(self, directory: str) -> dict[str, str | None]:
         below = directory.removeprefix(self._folder).strip("/")
-        parts = [part.partition("=") for part in below.split("/")] if below else []
-        names = [unescape(name) for name, _, _ in parts]
-        wanted = [column.name for column in self._columns]
-        if names != wanted:
-            raise DataFileError(f"it lies in a folder of {names} instead of the partition columns {wanted}")
-        return {c.name: c.text(unescape(text)) for c, (_, _, text) in zip(self._columns, parts, strict=True)}
+        values = partition_folders.parse(below.split("/") if below else ())
+        names, columns = [name for name, _ in values], [column.name for column in self._columns]
+        if names != columns:
+            raise DataFileError(f"it lies in a folder of {names} instead of the partition columns {columns}")
+        return {c.name: c.text(text) for c, (_, text) in zip(self._columns, values, strict=True)}
 
 
 class _Column:
@@ -157,12 +153,12 @@ class _Column:
         self._field = field
         self._log_text: Text = log_text(field.type)
 
-    def text(self, text: str) -> str | None:
+    def text(self, text: str | None) -> str | None:
         """A value as the log has it, from its text in a folder's name; None for null.
 
         Read and written again, so that two texts of one value are not two partitions.
         """
-        if text in ("", NULL_DIRECTORY):
+        if not text:
             return None
         kind = self._field.type
         if kind in (STRING, BINARY):
@@ -173,8 +169,3 @@ class _Column:
                 f"the folder of partition column {self._field.name} says {text!r}, which is no {kind}"
             )
         return self._log_text(distinct_form(value, kind)[0].as_py())
-
-
-def unescape(text: str) -> str:
-    """A column name or value from a part of a folder's name, the opposite of `paths.escape`."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)

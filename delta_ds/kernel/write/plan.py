@@ -183,7 +183,7 @@ def plan_write(
         )
         if overwrite and not streaming:
             outcome = _without_clustering(outcome, options)
-    zone = options.time_zone or options.facts.time_zone or timezone
+    zone = options.known_zone or timezone
     state = outcome.state
     rows = plan_rows(data, state, timezone=zone, columns_of=columns_of, implicit=streaming)
     overwrite_scope = plan_overwrite(options, state, overwrite, zone, is_new=snapshot is None)

@@ -20,6 +20,7 @@ from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.session_conf import CATALOG_CLASS
 
 if TYPE_CHECKING:
+    from delta_ds.spark.engines.java_object import JavaValue
     from delta_ds.spark.native.jvm import Jvm
 
 PACKAGE = "pydelta"
@@ -59,12 +60,12 @@ def is_published(jvm: Jvm) -> bool:
     return _find(jvm, CATALOG_CLASS) is not None
 
 
-def static(jvm: Jvm, name: str) -> Any:
+def static(jvm: Jvm, name: str) -> JavaValue:
     """One of the classes, for its static methods."""
     return getattr(getattr(jvm.jvm, PACKAGE), name)
 
 
-def _find(jvm: Jvm, name: str) -> Any:
+def _find(jvm: Jvm, name: str) -> JavaValue:
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -122,7 +123,7 @@ def _compile(jvm: Jvm, texts: Mapping[str, str]) -> dict[str, Any]:
     return dict(made)
 
 
-def _loader(jvm: Jvm) -> Any:
+def _loader(jvm: Jvm) -> JavaValue:
     """The class loader of the driver that takes further folders.
 
     Raises

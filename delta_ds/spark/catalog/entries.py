@@ -17,6 +17,7 @@ from delta_ds.kernel.storage.uri import has_scheme, parse_address
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
     from delta_ds.spark.native.jvm import Jvm
 
 PROVIDER = "delta"
@@ -80,7 +81,7 @@ class Entry:
         return found
 
 
-def entry_of(table: Any) -> Entry:
+def entry_of(table: JavaObject) -> Entry:
     """The entry that a `CatalogTable` of the JVM is."""
     identifier = table.identifier()
     provider = table.provider()
@@ -96,16 +97,16 @@ def entry_of(table: Any) -> Entry:
     )
 
 
-def _items(found: Any) -> list[str]:
+def _items(found: JavaObject) -> list[str]:
     return [found.apply(number) for number in range(found.size())]
 
 
-def _address(table: Any) -> str:
+def _address(table: JavaObject) -> str:
     location = table.storage().locationUri()
     return _text(location.get()) if location.isDefined() else ""
 
 
-def _text(uri: Any) -> str:
+def _text(uri: JavaObject) -> str:
     """An address as users write it; one of this machine with the escapes of a URI."""
     text = str(uri.toString())
     return text if uri.getScheme() in (None, "file") else unquote(text)
@@ -172,7 +173,7 @@ class Metastore:
         self._jvm = jvm
         self._catalog = jvm.spark._jsparkSession.sessionState().catalog()
 
-    def identifier(self, namespace: Sequence[str], name: str) -> Any:
+    def identifier(self, namespace: Sequence[str], name: str) -> JavaValue:
         """The JVM's identifier of a table; without a namespace it is in the current schema."""
         schema = namespace[-1] if namespace else self._catalog.getCurrentDatabase()
         return self._jvm.TableIdentifier(name, self._jvm.some(schema))
@@ -243,7 +244,7 @@ class Metastore:
         self._catalog.dropTable(identifier, False, False)
         self.create(namespace, name, before.location, managed=before.managed)
 
-    def _copy(self, table: Any, changes: Mapping[int, Any]) -> Any:
+    def _copy(self, table: JavaObject, changes: Mapping[int, Any]) -> JavaValue:
         """An entry with other values at some of its places, counted from 1."""
         places = range(1, int(table.productArity()) + 1)
         given = [
@@ -257,7 +258,7 @@ class Metastore:
         known = self._catalog.getTableMetadata(self.identifier(namespace, name))
         self._catalog.alterTable(self._copy(known, {3: self._with_location(known.storage(), location)}))
 
-    def _table(self, identifier: Any, location: str, managed: bool) -> Any:
+    def _table(self, identifier: JavaObject, location: str, managed: bool) -> JavaValue:
         jvm = self._jvm
         kinds = jvm.CatalogTableType
         given = [
@@ -271,12 +272,12 @@ class Metastore:
         given += [getattr(jvm.CatalogTableModule, f"apply$default${number}")() for number in defaulted]
         return jvm.CatalogTable(*given)
 
-    def _with_location(self, storage: Any, location: str) -> Any:
+    def _with_location(self, storage: JavaObject, location: str) -> JavaValue:
         """A storage format with another place, and no options: these may hold secrets."""
         rest = [getattr(storage, f"copy$default${n}")() for n in range(2, int(storage.productArity()) + 1)]
         return storage.copy(self._jvm.some(self._uri(location)), *rest)
 
-    def _uri(self, location: str) -> Any:
+    def _uri(self, location: str) -> JavaValue:
         check_address(location)
         path = self._jvm.Path(location)
         uri = path.toUri()

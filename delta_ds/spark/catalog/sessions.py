@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from delta_ds.spark.engines.java_object import JavaObject
 
 # Those that are known, by the identity of the JVM's: sessions that Spark made itself have none in Python.
 _known: WeakValueDictionary[int, SparkSession] = WeakValueDictionary()
@@ -16,7 +21,7 @@ def remember(spark: SparkSession, identity: int) -> None:
     _known[identity] = spark
 
 
-def session_of(context: Any, identity: int, jsession: Any) -> SparkSession:
+def session_of(context: SparkContext, identity: int, jsession: JavaObject) -> SparkSession:
     """The session in Python, as its user has it or made for this once.
 
     Parameters
@@ -30,7 +35,7 @@ def session_of(context: Any, identity: int, jsession: Any) -> SparkSession:
     return found
 
 
-def _bare_session(context: Any, jsession: Any) -> SparkSession:
+def _bare_session(context: SparkContext, jsession: JavaObject) -> SparkSession:
     """A session as pyspark makes it, without what its constructor does to other sessions and to RDDs."""
     from pyspark.sql.profiler import AccumulatorProfilerCollector
 

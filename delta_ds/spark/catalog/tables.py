@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
+    from delta_ds.spark.engines.java_object import JavaObject
 
 _OF_TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -177,7 +178,7 @@ def table_held(id: str) -> OpenTable:
     return table
 
 
-def opened(jtable: Any) -> OpenTable:
+def opened(jtable: JavaObject) -> OpenTable:
     """The table behind one of the JVM's."""
     return table_held(jtable.id())
 
@@ -212,7 +213,7 @@ def _properties(table: OpenTable, snapshot: Snapshot) -> dict[str, str]:
     return found
 
 
-def scanned(spark: SparkSession, table: OpenTable, options: Mapping[str, str]) -> Any:
+def scanned(spark: SparkSession, table: OpenTable, options: Mapping[str, str]) -> JavaObject:
     """The plan that reads a table.
 
     Parameters

@@ -18,11 +18,10 @@ from delta_ds.kernel.commands.dml.task import FILE, ROW
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.options.session_facts import TIME_ZONE
 from delta_ds.kernel.table_state import TableState
 from delta_ds.spark import wire
-from delta_ds.spark.commands.engines.choice import engine_of
-from delta_ds.spark.commands.engines.engine import Resolved
-from delta_ds.spark.commands.file_scan_source import FORMAT, HIDDEN, register_source
+from delta_ds.spark.commands.file_scan_source import FORMAT, register_source
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.connect_bridge import fetch, run
 from delta_ds.spark.engines.frames import frame_of
@@ -32,7 +31,11 @@ from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.large_tables.matching_files import matching_files
 from delta_ds.spark.log_calls import at_version
+from delta_ds.spark.native.columns import HIDDEN
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.seam.choice import engine_of
+from delta_ds.spark.seam.engine import Resolved
+from delta_ds.spark.session_facts import facts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -64,6 +67,8 @@ class DmlTarget:
         The session as commands see it.
     state
         The version: its protocol and metadata.
+    facts
+        What the session says, when the command begins.
     timezone
         The session time zone.
     """
@@ -72,7 +77,8 @@ class DmlTarget:
         self.handle = handle
         self.spark = handle.spark
         self.engine = engine_of(handle.spark)
-        self.timezone = str(handle.spark.conf.get("spark.sql.session.timeZone"))
+        self.facts = facts_of(handle.spark)
+        self.timezone = self.facts.settings[TIME_ZONE]
         self._snapshot: Snapshot | None = None
         self._first: DataFrame | None = None
         if isinstance(handle.log, DeltaLog):
@@ -146,7 +152,9 @@ class DmlTarget:
 
     def _portable(self, files: CandidateFiles) -> DataFrame:
         register_source(self.spark)
-        chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked)
+        chosen = (
+            self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked, self.timezone,
+        )  # fmt: skip
         text = wire.encode(chosen)
         options = seal(self.spark, with_session_settings(self.spark, self.handle.options), FORMAT)
         reader = self.spark.read.format(FORMAT).options(**options, files=text)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject
+
 
 PACKAGE = "delta_ds"
 # By the names that they are imported under.
@@ -160,7 +162,7 @@ def forget_answers() -> None:
 def _executors(context: SparkContext) -> frozenset[str]:
     from py4j.protocol import Py4JError
 
-    jsc: Any = context._jsc
+    jsc: JavaObject = context._jsc
     try:
         return frozenset(filter(None, jsc.sc().getExecutorIds().mkString(",").split(",")))
     except Py4JError:  # then one answer has to do for all that come

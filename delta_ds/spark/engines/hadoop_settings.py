@@ -14,6 +14,8 @@ from delta_ds.spark.table_names import path_option
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject
+
 # Where Hadoop's defaults come from; they say nothing about what the user wants.
 _DEFAULTS = "-default.xml"
 # Where Hadoop's key stores are named; S3A looks into its own first.
@@ -58,14 +60,14 @@ def with_session_settings(spark: SparkSession | None, options: Mapping[str, str]
     return {**found, **options}
 
 
-def _properties(conf: Any, jvm: Any) -> dict[str, str]:
+def _properties(conf: JavaObject, jvm: Any) -> dict[str, str]:
     """All properties in one message; Hadoop's own way to JSON leaves out secrets."""
     text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(conf.getPropsWithPrefix(""))
     return {str(name): str(value) for name, value in json.loads(text).items()}
 
 
 def _from_key_stores(
-    conf: Any, jvm: Any, properties: Mapping[str, str], names: Sequence[str]
+    conf: JavaObject, jvm: Any, properties: Mapping[str, str], names: Sequence[str]
 ) -> dict[str, str]:
     """Secrets that Hadoop has in key stores, and not as settings."""
     stores = [properties[name] for name in _KEY_STORES if properties.get(name)]
@@ -77,6 +79,6 @@ def _from_key_stores(
     return {name: "".join(secret) for name, secret in secrets.items() if secret is not None}
 
 
-def _is_default(conf: Any, name: str) -> bool:
+def _is_default(conf: JavaObject, name: str) -> bool:
     sources = conf.getPropertySources(name)
     return sources is not None and len(sources) > 0 and str(sources[len(sources) - 1]).endswith(_DEFAULTS)

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds._version import __version__
@@ -30,7 +30,10 @@ from delta_ds.spark.engines.settings import all_settings, texts_of
 from delta_ds.spark.session_conf import ORIGIN_CONF, USER_NAME_CONF
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from delta_ds.spark.engines.java_object import JavaObject
 
 # Of Databricks, by the fields of `job`.
 _JOB_SETTINGS = {"spark.databricks.job.id": "jobId", "spark.databricks.job.runId": "jobRunId"}
@@ -39,7 +42,7 @@ _CLUSTER_SETTING = "spark.databricks.clusterUsageTags.clusterId"
 _HISTORY_SERVER = "spark.yarn.historyServer.address"
 
 # Id, name and page of the applications of this process, which do not change.
-_applications: WeakKeyDictionary[Any, tuple[str, str, str | None]] = WeakKeyDictionary()
+_applications: WeakKeyDictionary[SparkContext, tuple[str, str | None, str | None]] = WeakKeyDictionary()
 
 
 def engine_info() -> str:
@@ -90,7 +93,7 @@ def _of_driver() -> Origin | None:
         return None
 
 
-def _settings_of_active(jvm: Any) -> Mapping[str, str | None]:
+def _settings_of_active(jvm: JavaObject) -> Mapping[str, str | None]:
     sessions = jvm.org.apache.spark.sql.classic.SparkSession
     for found in (sessions.getActiveSession(), sessions.getDefaultSession()):
         if found.isDefined():
@@ -101,7 +104,7 @@ def _settings_of_active(jvm: Any) -> Mapping[str, str | None]:
 ask_driver(_of_driver)
 
 
-def _application(context: Any) -> tuple[str, str, str | None]:
+def _application(context: SparkContext) -> tuple[str, str | None, str | None]:
     known = _applications.get(context)
     if known is None:
         known = _applications[context] = (context.applicationId, context.appName, context.uiWebUrl)

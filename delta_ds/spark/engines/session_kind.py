@@ -23,7 +23,7 @@ _here = threading.local()
 _installing = threading.Lock()
 
 
-def kind_of(owner: Any) -> AbstractContextManager[None]:
+def kind_of(owner: object) -> AbstractContextManager[None]:
     """Within the block, pyspark makes what belongs to a session, or to the session of a reader or writer.
 
     It counts for this thread.

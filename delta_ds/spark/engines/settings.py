@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds.events.spark import SETTING_WITHOUT_EFFECT
@@ -20,6 +20,8 @@ from delta_ds.spark.engines.kind import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from delta_ds.spark.engines.java_object import JavaObject
 
 
 _BY_NAME = {setting.full_name: setting for setting in (*SETTINGS, *MACHINERY) if setting != PROPERTY_DEFAULTS}
@@ -82,7 +84,7 @@ def all_settings(spark: SparkSession) -> Mapping[str, str | None]:
     return dict(spark.conf.getAll) if is_connect(spark) else texts_of(spark.conf._jconf)
 
 
-def texts_of(configuration: Any) -> dict[str, str | None]:
+def texts_of(configuration: JavaObject) -> dict[str, str | None]:
     """All settings of a session of the JVM, by its `RuntimeConfig`."""
     # In one text: a map of Scala would be asked for its entries one by one.
     entry, value = "\0\1", " -> "

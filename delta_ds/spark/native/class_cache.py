@@ -16,11 +16,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds.events.spark import COMPILED_CLASSES_IGNORED, COMPILED_CLASSES_NOT_KEPT
 from delta_ds.kernel.log.cache import cache_folder
+
+if TYPE_CHECKING:
+    from delta_ds.spark.engines.java_object import JavaObject
 
 _FORMAT = b"1"
 _FOLDER = "classes"
@@ -28,12 +31,15 @@ _MOST_ENTRIES = 64
 _ENTRY = re.compile(r"[0-9a-f]{64}\.classes")
 _HASH_BYTES = hashlib.sha256().digest_size
 
-_platforms: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+_platforms: WeakKeyDictionary[JavaObject, str | None] = WeakKeyDictionary()
 _looking = threading.Lock()
 
 
 def compiled(
-    jvm: Any, gateway: Any, texts: Mapping[str, str], compile_them: Callable[[], Mapping[str, Any]]
+    jvm: JavaObject,
+    gateway: JavaObject,
+    texts: Mapping[str, str],
+    compile_them: Callable[[], Mapping[str, bytes]],
 ) -> dict[str, bytes]:
     """The classes of some texts: those that are kept, or else new ones, which are kept from now on.
 
@@ -61,7 +67,7 @@ def compiled(
     return made
 
 
-def _file_of(jvm: Any, gateway: Any, texts: Mapping[str, str]) -> Path | None:
+def _file_of(jvm: JavaObject, gateway: JavaObject, texts: Mapping[str, str]) -> Path | None:
     """Where the classes of the texts are kept; None where none are."""
     folder = cache_folder()
     platform = None if folder is None else _platform(jvm, gateway)
@@ -71,7 +77,7 @@ def _file_of(jvm: Any, gateway: Any, texts: Mapping[str, str]) -> Path | None:
     return folder / _FOLDER / f"{hashlib.sha256(described.encode()).hexdigest()}.classes"
 
 
-def _platform(jvm: Any, gateway: Any) -> str | None:
+def _platform(jvm: JavaObject, gateway: JavaObject) -> str | None:
     """What classes are compiled against; None if the driver's class path is not to be seen from here."""
     with _looking:
         if gateway not in _platforms:
@@ -89,7 +95,7 @@ def _described(java: str, class_path: list[str]) -> str | None:
     return hashlib.sha256(json.dumps([_FORMAT.decode(), java, seen]).encode()).hexdigest()
 
 
-def _seen(entry: str) -> list[Any]:
+def _seen(entry: str) -> list[str | int]:
     if not entry.endswith(".jar") and not os.path.exists(entry):
         return [entry]  # such as the folder of settings, which need not be there
     status = os.stat(entry)

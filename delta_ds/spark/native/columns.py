@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import every_field, physical_name
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
 
 _PARQUET_ID = "parquet.field.id"
-_HIDDEN = "__pydelta_"
+HIDDEN = "__pydelta_"
 # What of a field's metadata changes how Spark reads it.
 _READING = (EXISTS_DEFAULT, CHAR_VARCHAR_TYPE, COLLATIONS)
 _PRIMITIVES = frozenset(kind for kind in PRIMITIVES.values() if kind != VOID)
@@ -101,7 +101,7 @@ class ScanColumns:
         None where there is none, and where values in files do not compare as Spark compares the column.
         """
         out: list[str] = []
-        level: Any = self.table
+        level: DataType = self.table
         for name in path:
             found = _find(level, name, self.mode, self.by_id)
             if found is None or not compares_by_bytes(found):
@@ -134,7 +134,7 @@ def scan_columns(snapshot: Snapshot, table: StructType | None = None) -> ScanCol
     names = [physical_name(f, mode) for f in stored]
     if len({name.lower() for name in names}) < len(names):
         raise NotNative("the names of columns in files differ in case only")
-    own = [name for name in names if name.lower().startswith(_HIDDEN)]
+    own = [name for name in names if name.lower().startswith(HIDDEN)]
     if own:
         raise NotNative(f"a column is called {own[0]}, as those are that the scan adds")
     renames = by_id or len(stored) < len(table) or any(_is_renamed(f, mode) for f in table)
@@ -278,7 +278,7 @@ def _rebuilt(column: Column, struct: StructType, mode: str, nullable: bool) -> C
     return F.when(column.isNotNull(), whole) if nullable else whole
 
 
-def _find(level: Any, name: str, mode: str, by_id: bool) -> StructField | None:
+def _find(level: DataType, name: str, mode: str, by_id: bool) -> StructField | None:
     if not isinstance(level, StructType):
         return None
     folded = name.removesuffix(_BY_ID).lower() if by_id else name.lower()

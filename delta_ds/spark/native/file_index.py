@@ -39,6 +39,7 @@ from delta_ds.spark.native.hadoop import check_found_names
 from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.native.snapshot_isolation import made_ms
 from delta_ds.spark.read_failures import TableFile, finds_files
+from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.log.live_files import LiveFiles
     from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 
 DELETED = "__pydelta_dv"
@@ -178,16 +180,16 @@ class DeltaFileIndex:
 
     # --- FileIndex
 
-    def rootPaths(self) -> Any:
+    def rootPaths(self) -> JavaObject:
         # Two, as INSERT INTO writes past the log into the folder of a partitioned relation that has only one.
         commit = f"{self._root}_delta_log/{self.snapshot.version:020d}.json"
         return self._jvm.seq([self._jvm.Path(path) for path in (self._root, commit)])
 
-    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
+    def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
         with errors_to_jvm(self._jvm):
             return self._list(partition_filters, data_filters)
 
-    def inputFiles(self) -> Any:
+    def inputFiles(self) -> JavaValue:
         if self.large:
             paths = self._scanned(None, None).live.table["path"]
         else:
@@ -208,12 +210,12 @@ class DeltaFileIndex:
             return 0
         return int(pc.sum(self.live.table["size"].take(self.rows)).as_py() or 0)
 
-    def partitionSchema(self) -> Any:
+    def partitionSchema(self) -> JavaObject:
         return self._jvm.struct(self._json)
 
     # Default methods of the interface are asked here as well: py4j does not fall through to them.
 
-    def metadataOpsTimeNs(self) -> Any:
+    def metadataOpsTimeNs(self) -> JavaObject:
         return self._jvm.none
 
     def isTimeTravel(self) -> bool:  # since 4.2
@@ -225,7 +227,7 @@ class DeltaFileIndex:
     def hashCode(self) -> int:
         return hash(self.identity) & 0x7FFFFFFF
 
-    def equals(self, other: Any) -> bool:
+    def equals(self, other: JavaObject) -> bool:
         # The other one is a handle of the JVM on a Python object, or on anything else.
         return other is not None and bool(other.toString() == self.identity)
 
@@ -234,8 +236,8 @@ class DeltaFileIndex:
 
     # --- listing
 
-    def _list(self, partition_filters: Any, data_filters: Any) -> Any:
-        zone = self._timezone or str(self._jvm.spark.conf.get("spark.sql.session.timeZone"))
+    def _list(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
+        zone = self._timezone or time_zone(self._jvm.spark)
         found = self._scanned(self._predicate(partition_filters, data_filters, zone), zone)
         if self._promises:
             self._check_promises(found)
@@ -262,7 +264,7 @@ class DeltaFileIndex:
         check_not_null(self.snapshot, integers(new))
         self._kept_promises[new] = True
 
-    def _directories(self, found: _Scanned, groups: FileGroups, internal: Any) -> Any:
+    def _directories(self, found: _Scanned, groups: FileGroups, internal: JavaObject) -> JavaObject:
         if not len(groups.counts):
             return self._jvm.seq([])
 
@@ -271,7 +273,9 @@ class DeltaFileIndex:
             self._jvm.listing, self._root, internal, groups.counts, files, self.snapshot.storage
         )
 
-    def _predicate(self, partition_filters: Any, data_filters: Any, zone: str) -> Expression | None:
+    def _predicate(
+        self, partition_filters: JavaObject, data_filters: JavaObject, zone: str
+    ) -> Expression | None:
         """What of the filters of a scan files can be skipped by."""
         from delta_ds.spark.native.catalyst.filters import translate
 
@@ -337,7 +341,7 @@ class DeltaFileIndex:
 
         if not len(self.schema):
             return None
-        columns: list[Any] = []
+        columns: list[JavaObject] = []
         codes = integers(groups.codes)
         columns += [tuples.table[f.name].take(codes) for f in self.columns.partitions]
         if self.has_deletions:
@@ -355,7 +359,7 @@ class DeltaFileIndex:
             bitmaps.append(None if vector is None else _bitmap(read_positions(self.snapshot.storage, vector)))
         return bitmaps
 
-    def _matching_directories(self, internal: Any, filters: Any) -> bytes | None:
+    def _matching_directories(self, internal: JavaObject, filters: JavaObject) -> bytes | None:
         """The directories that satisfy the partition filters, evaluated by Spark; None for all.
 
         Numbers of directories as little-endian 32-bit integers.

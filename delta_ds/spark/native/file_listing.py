@@ -6,7 +6,7 @@ A call from Python costs about 0.1 ms; with several a file, hundreds of thousand
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 
 def list_files(
-    listing: Any,
+    listing: JavaObject,
     root: str,
-    values: Any,
+    values: JavaObject,
     counts: npt.NDArray[np.int32],
     files: pa.Table,
     storage: Storage,
-) -> Any:
+) -> JavaValue:
     """A `Seq[PartitionDirectory]`.
 
     Parameters

@@ -23,6 +23,8 @@ from delta_ds.spark.native.load import load
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
+
 NAME = "pydelta"
 _REFERENCE = "pydelta-secret:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -93,11 +95,11 @@ def undefine(spark: SparkSession, name: str) -> None:
         ours.discard(name)
 
 
-def _registry(jvm: Jvm) -> Any:
+def _registry(jvm: Jvm) -> JavaValue:
     return jvm.spark._jsparkSession.sessionState().tableFunctionRegistry()
 
 
-def _identifiers(jvm: Jvm, name: str) -> list[Any]:
+def _identifiers(jvm: Jvm, name: str) -> list[JavaObject]:
     """The registry's own names for functions called like this: before 4.2 bare, since then qualified."""
     listed = _registry(jvm).listFunction()
     return [f for f in map(listed.apply, range(listed.size())) if f.funcName() == name]
@@ -112,7 +114,7 @@ class _Body:
         self._name = name
         self._body = body
 
-    def apply(self, expressions: Any) -> Any:
+    def apply(self, expressions: JavaObject) -> JavaObject:
         try:
             found = range(expressions.size())
             arguments = [
@@ -156,7 +158,7 @@ class Constant:
     text: str | None
 
 
-def constant_argument(jvm: Jvm, function: str, expression: Any) -> Constant:
+def constant_argument(jvm: Jvm, function: str, expression: JavaObject) -> Constant:
     """A constant argument.
 
     Raises
@@ -169,7 +171,7 @@ def constant_argument(jvm: Jvm, function: str, expression: Any) -> Constant:
     return Constant(expression.dataType().typeName(), _text(jvm, function, expression))
 
 
-def _text(jvm: Jvm, function: str, expression: Any) -> str | None:
+def _text(jvm: Jvm, function: str, expression: JavaObject) -> str | None:
     if expression.dataType().typeName() == "timestamp":
         expressions = jvm.jvm.org.apache.spark.sql.catalyst.expressions
         micros = _value(jvm, function, expressions.UnixMicros(expression))
@@ -181,7 +183,7 @@ def _text(jvm: Jvm, function: str, expression: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _resolved(jvm: Jvm, function: str, expression: Any) -> Any:
+def _resolved(jvm: Jvm, function: str, expression: JavaObject) -> JavaValue:
     from pyspark.errors import PySparkException
 
     try:
@@ -191,13 +193,13 @@ def _resolved(jvm: Jvm, function: str, expression: Any) -> Any:
     return jvm.logical_plan(frame).projectList().head().child()
 
 
-def _not_constant(function: str, expression: Any) -> InvalidOptionError:
+def _not_constant(function: str, expression: JavaObject) -> InvalidOptionError:
     return InvalidOptionError(
         f"the arguments of {function}() are constants, and {expression.sql()} has no value by itself"
     )
 
 
-def _value(jvm: Jvm, function: str, expression: Any) -> Any:
+def _value(jvm: Jvm, function: str, expression: JavaObject) -> Any:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

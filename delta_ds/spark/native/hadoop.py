@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 _TIME_TRAVEL = re.compile(r"@([vV][0-9]{1,19}|[0-9]{17})$")
 
 
 # What was found of a table's folder, once a JVM: what Hadoop has opened it keeps open, by the same settings.
-_roots: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+_roots: WeakKeyDictionary[JavaObject, dict[str, str]] = WeakKeyDictionary()
 # Spellings of one store, of which a Hadoop mostly knows one only.
 _S3 = re.compile(r"^s3[an]?://", re.IGNORECASE)
 
@@ -94,7 +95,7 @@ def as_hadoop_opens(address: str, root: str) -> str:
     return address if scheme is None else _S3.sub(scheme[0], address)
 
 
-def file_system(jvm: Jvm, path: Any) -> Any:
+def file_system(jvm: Jvm, path: JavaObject) -> JavaValue:
     """Hadoop's file system of a path, as the session is configured."""
     return path.getFileSystem(jvm.spark._jsparkSession.sessionState().newHadoopConf())
 

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
+
 _CATALYST = "org.apache.spark.sql.catalyst"
 _EXECUTION = "org.apache.spark.sql.execution"
 
 # Once a JVM: py4j finds methods by the name of a class, and takes two classes of one name for the same.
-_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_compiled: WeakKeyDictionary[JavaObject, dict[str, JavaObject]] = WeakKeyDictionary()
 _compiling = threading.Lock()
 
 
@@ -55,17 +57,17 @@ class GeneratesNumbers(NotNative):
 class _Internals:
     """What is the same for all sessions of a JVM."""
 
-    _of_gateway: ClassVar[WeakKeyDictionary[Any, _Internals]] = WeakKeyDictionary()
+    _of_gateway: ClassVar[WeakKeyDictionary[JavaObject, _Internals]] = WeakKeyDictionary()
     _lock = threading.Lock()
 
     def __init__(self, context: Any) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
 
-        self.gateway = context._gateway
-        self.jvm = context._jvm
+        self.gateway: JavaObject = context._gateway
+        self.jvm: JavaObject = context._jvm
         ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]
         # Without this every error inside a callback reaches the user as an anonymous Py4JException.
-        self.gateway.python_parameters.propagate_java_exceptions = True
+        context._gateway.python_parameters.propagate_java_exceptions = True
         sql = self.jvm.org.apache.spark.sql
         self.ParquetFileFormat = _class(sql.execution.datasources.parquet.ParquetFileFormat)
         self.LogicalRelation = self.module(f"{_EXECUTION}.datasources.LogicalRelation$")
@@ -99,15 +101,15 @@ class _Internals:
                 found = cls._of_gateway[context._gateway] = cls(context)
         return found
 
-    def _class_named(self, name: str) -> Any:
+    def _class_named(self, name: str) -> JavaValue:
         return self.jvm.org.apache.spark.util.Utils.classForName(name, True, False)
 
-    def module(self, name: str) -> Any:
+    def module(self, name: str) -> JavaValue:
         """The single instance of a Scala object, by the name of its class (ending in `$`)."""
         return self._class_named(name).getField("MODULE$").get(None)
 
 
-def _class(package_member: Any) -> Any:
+def _class(package_member: JavaObject) -> JavaValue:
     from py4j.java_gateway import JavaPackage
 
     if isinstance(package_member, JavaPackage):
@@ -156,31 +158,31 @@ class Jvm(_Internals):
 
     # --- values
 
-    def seq(self, items: Iterable[Any]) -> Any:
+    def seq(self, items: Iterable[object]) -> JavaValue:
         """A `scala.collection.immutable.Seq` of Java objects."""
         builder = self.jvm.scala.collection.immutable.VectorBuilder()
         for item in items:
             builder.addOne(item)
         return builder.result()
 
-    def map(self, items: Mapping[str, str]) -> Any:
+    def map(self, items: Mapping[str, str]) -> JavaValue:
         """A `scala.collection.immutable.Map`."""
         return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(items))
 
-    def some(self, value: Any) -> Any:
+    def some(self, value: object) -> JavaValue:
         """`scala.Some` of a Java object."""
         return self.jvm.scala.Some(value)
 
-    def struct(self, schema: StructType | str) -> Any:
+    def struct(self, schema: StructType | str) -> JavaValue:
         """The JVM's data type of a schema, or of its JSON text."""
         return self.DataType.fromJson(schema if isinstance(schema, str) else schema.json())
 
-    def internal_rows(self, table: pa.Table, schema: StructType) -> Any:
+    def internal_rows(self, table: pa.Table, schema: StructType) -> JavaValue:
         """`InternalRow[]` of an Arrow table, without a job: Spark converts every type itself."""
         frame = frame_of(self.spark, table, schema)
         return frame._jdf.queryExecution().executedPlan().executeCollect()
 
-    def row_array(self, rows: Sequence[Any]) -> Any:
+    def row_array(self, rows: Sequence[object]) -> JavaValue:
         """`InternalRow[]` of single rows."""
         array = self.gateway.new_array(self.jvm.org.apache.spark.sql.catalyst.InternalRow, len(rows))
         for position, row in enumerate(rows):
@@ -189,23 +191,23 @@ class Jvm(_Internals):
 
     # --- between Python and Catalyst
 
-    def column(self, expression: Any) -> Column:
+    def column(self, expression: JavaObject) -> Column:
         """A Catalyst expression as a `Column`."""
         from pyspark.sql import Column
 
         return Column(self.ExpressionUtils.column(expression))
 
-    def expression(self, column: Column) -> Any:
+    def expression(self, column: Column) -> JavaValue:
         """The Catalyst expression of a `Column`."""
         return self.ExpressionUtils.expression(column._jc)
 
-    def data_frame(self, plan: Any) -> DataFrame:
+    def data_frame(self, plan: JavaObject) -> DataFrame:
         """A `DataFrame` of a logical plan."""
         from pyspark.sql import DataFrame
 
         return DataFrame(self.Dataset.ofRows(self.spark._jsparkSession, plan), self.spark)
 
-    def logical_plan(self, frame: DataFrame) -> Any:
+    def logical_plan(self, frame: DataFrame) -> JavaValue:
         """The analyzed plan of a `DataFrame`."""
         return frame._jdf.queryExecution().analyzed()
 
@@ -257,7 +259,7 @@ def java_error(error: BaseException) -> BaseException:
     return error
 
 
-def java_exception(jvm: Jvm, error: Exception) -> Any:
+def java_exception(jvm: Jvm, error: Exception) -> JavaValue:
     """An error of a callback as the exception that the Java class of this package which called it throws.
 
     Returns
@@ -285,7 +287,7 @@ def java_exception(jvm: Jvm, error: Exception) -> Any:
 # --- Java classes of this package
 
 
-def compile_class(jvm: Any, gateway: Any, name: str) -> Any:
+def compile_class(jvm: JavaObject, gateway: JavaObject, name: str) -> JavaValue:
     """The one instance in the JVM of a Java class, compiled on first use by the compiler of Spark's generated code.
 
     That is Janino. The class exists in the driver only: an executor never sees it.
@@ -315,18 +317,19 @@ def compile_class(jvm: Any, gateway: Any, name: str) -> Any:
         return known[name]
 
 
-def _compile(jvm: Any, gateway: Any, name: str) -> Any:
+def _compile(jvm: JavaObject, gateway: JavaObject, name: str) -> JavaValue:
     from py4j.protocol import Py4JError
 
     source = files("delta_ds.spark.native").joinpath(f"{name}.java").read_text("utf-8")
     try:
         above = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
 
-        def compile_it() -> Any:
+        def compile_it() -> Mapping[str, bytes]:
             compiler = jvm.org.codehaus.janino.SimpleCompiler()
             compiler.setParentClassLoader(above)
             compiler.cook(source)
-            return compiler.getBytecodes()
+            code: Mapping[str, bytes] = compiler.getBytecodes()
+            return code
 
         code = jvm.java.util.HashMap()
         for made, its_code in compiled(jvm, gateway, {name: source}, compile_it).items():

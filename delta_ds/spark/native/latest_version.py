@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from weakref import WeakValueDictionary
 
 from delta_ds.conditions.session import SCHEMA_CHANGE_SINCE_ANALYSIS, TABLE_GONE_SINCE_ANALYSIS
@@ -29,7 +29,8 @@ from delta_ds.spark.schema import public_field
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from delta_ds.kernel.schema.types import StructType
+    from delta_ds.kernel.schema.types import StructField, StructType
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 _MAKE_ANEW = "Make the DataFrame or view anew"
 
@@ -84,7 +85,7 @@ class LatestVersion:
         zone = f" {self._timezone}" if self._timezone is not None else ""
         return f"pydelta[newest after {self._made_of}{zone}]"
 
-    def apply(self, wanted: str | None, known: str | None) -> Any:
+    def apply(self, wanted: str | None, known: str | None) -> JavaValue:
         """The version to read.
 
         Parameters
@@ -128,7 +129,7 @@ class LatestVersion:
         except NotADeltaTableError as error:
             raise TABLE_GONE_SINCE_ANALYSIS(table=self._storage.url) from error
 
-    def _plan(self, snapshot: Snapshot) -> Any:
+    def _plan(self, snapshot: Snapshot) -> JavaObject:
         """The analysed plan of a version with the columns that frames were made of."""
         columns = columns_as_before(self._schema, snapshot.schema)
         if isinstance(columns, list):
@@ -166,7 +167,7 @@ class _Insert:
         self._insert = insert
         self._options = options
 
-    def apply(self, rows: Any, overwrite: bool) -> None:
+    def apply(self, rows: JavaObject, overwrite: bool) -> None:
         with errors_to_jvm(self._jvm):
             from pyspark.sql import DataFrame
 
@@ -222,7 +223,7 @@ def latest_relation(
     return jvm.data_frame(jvm.LogicalRelation.apply(relation, attributes, jvm.none, False, jvm.none))
 
 
-def _install_rule(jvm: Jvm) -> Any:
+def _install_rule(jvm: Jvm) -> JavaObject:
     from py4j.protocol import Py4JError
 
     rule = compile_class(jvm.jvm, jvm.gateway, "ResolveLatestVersion")
@@ -233,5 +234,5 @@ def _install_rule(jvm: Jvm) -> Any:
     return rule
 
 
-def _public(schema: StructType) -> list[Any]:
+def _public(schema: StructType) -> list[StructField]:
     return [public_field(field) for field in schema]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_ds.kernel.schema.types import DataType, StructType
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
     from delta_ds.spark.native.file_index import DeltaFileIndex
 
 _RULE = "LogAggregates"
@@ -86,7 +87,7 @@ def is_installed(spark: SparkSession) -> bool:
     return any(map(_is_ours, _rules(Jvm.of(spark))))
 
 
-def _probe_rule(jvm: Jvm) -> Any:
+def _probe_rule(jvm: Jvm) -> JavaObject:
     """The rule, after it has left alone a plan with an aggregate that is not ours."""
     from py4j.protocol import Py4JError
 
@@ -101,24 +102,24 @@ def _probe_rule(jvm: Jvm) -> Any:
     return rule
 
 
-def _experimental(jvm: Jvm) -> Any:
+def _experimental(jvm: Jvm) -> JavaValue:
     return jvm.spark._jsparkSession.experimental()
 
 
-def _rules(jvm: Jvm) -> list[Any]:
+def _rules(jvm: Jvm) -> list[JavaObject]:
     found = _experimental(jvm).extraOptimizations()
     return [found.apply(i) for i in range(found.size())]
 
 
-def _is_ours(rule: Any) -> bool:
+def _is_ours(rule: JavaObject) -> bool:
     return bool(rule.ruleName() == _RULE)
 
 
-def _other_rules(jvm: Jvm) -> list[Any]:
+def _other_rules(jvm: Jvm) -> list[JavaObject]:
     return [rule for rule in _rules(jvm) if not _is_ours(rule)]
 
 
-def _set_rules(jvm: Jvm, rules: list[Any]) -> None:
+def _set_rules(jvm: Jvm, rules: list[JavaObject]) -> None:
     getattr(_experimental(jvm), "extraOptimizations_$eq")(jvm.seq(rules))
 
 

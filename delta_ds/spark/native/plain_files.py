@@ -11,7 +11,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from delta_ds.kernel.write.plan import WritePlan
+    from delta_ds.spark.engines.java_object import JavaObject
 
 
 # Settings that change what Spark reads, with the only value that readers need no rule for.
@@ -112,7 +113,7 @@ def _check_session(df: DataFrame) -> None:
             raise NotPlainError(f"{name} is set")
     if str(spark.sparkContext.getConf().get("spark.speculation", "false")).lower() != "false":
         raise NotPlainError("files of attempts that came too late would stay")
-    session: Any = spark._jsparkSession
+    session: JavaObject = spark._jsparkSession
     if not session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.").isEmpty():
         raise NotPlainError("Hadoop's configuration says how Parquet files are written")
     # Who is told of queries is told what they read and write.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.kernel.data.values.statistics import load_statistics
 
 if TYPE_CHECKING:
+    from delta_ds.spark.engines.java_object import JavaValue
     from delta_ds.spark.native.file_index import DeltaFileIndex
     from delta_ds.spark.native.jvm import Jvm
 
@@ -15,7 +16,7 @@ _COUNTS_ROWS = ("spark.sql.cbo.enabled", "spark.sql.cbo.planStats.enabled")
 _REQUIRED, _STATISTICS = 4, 13
 
 
-def catalog_table(jvm: Jvm, index: DeltaFileIndex) -> Any:
+def catalog_table(jvm: Jvm, index: DeltaFileIndex) -> JavaValue:
     """A `CatalogTable` that stands for the version in plans; no catalog knows it.
 
     Rows are counted only where the session lets the optimiser use them, as it takes the statistics of every file.
@@ -36,7 +37,7 @@ def catalog_table(jvm: Jvm, index: DeltaFileIndex) -> Any:
     return jvm.CatalogTable(*arguments)
 
 
-def _statistics(jvm: Jvm, index: DeltaFileIndex) -> Any:
+def _statistics(jvm: Jvm, index: DeltaFileIndex) -> JavaValue:
     rows = _row_count(jvm, index)
     # Made in the JVM: py4j would turn Scala's numbers into Python's.
     return jvm.listing.statistics(index.sizeInBytes(), -1 if rows is None else rows)

@@ -12,6 +12,8 @@ from delta_ds.spark.native.jvm import Jvm
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from delta_ds.spark.engines.java_object import JavaObject
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnAt:
@@ -46,7 +48,7 @@ class CastTo:
         Of the column.
     """
 
-    expression: Any
+    expression: JavaObject
     kind: str
     name: str
 
@@ -93,7 +95,9 @@ class InsertedAt:
 Projected: TypeAlias = "ColumnAt | CastTo | Guarded | InsertedAt | Column"
 
 
-def project(jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: Any = None) -> DataFrame:
+def project(
+    jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: JavaObject | None = None
+) -> DataFrame:
     """Some columns of a frame, and columns made of them.
 
     Parameters
@@ -103,7 +107,7 @@ def project(jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: A
     """
     from pyspark.sql import DataFrame
 
-    others: list[Any] = []
+    others: list[object] = []
     entries = [_entry(column, others) for column in columns]
     made = jvm.projections.select(
         jvm.spark._jsparkSession if session is None else session,
@@ -114,7 +118,7 @@ def project(jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: A
     return DataFrame(made, jvm.spark)
 
 
-def _entry(column: Projected, others: list[Any]) -> Sequence[Any]:
+def _entry(column: Projected, others: list[object]) -> Sequence[object]:
     """A column as `Projection.java` takes it; objects of the JVM go to `others`."""
     if isinstance(column, ColumnAt):
         return (column.position, column.name, json.dumps(dict(column.metadata)))

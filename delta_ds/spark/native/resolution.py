@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds.conditions.dml import AMBIGUOUS_REFERENCE_TO_SIDES
@@ -22,6 +22,8 @@ from delta_ds.spark.native.jvm import Jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def joins(joined: DataFrame, left: DataFrame, right: DataFrame) -> bool:
     return bool(sides[0].intersect(sides[1]).isEmpty()) and all(side.subsetOf(whole) for side in sides)
 
 
-def _plan_text(jvm: Jvm, expression: Any) -> str:
+def _plan_text(jvm: Jvm, expression: JavaObject) -> str:
     return str(expression.simpleString(int(jvm.spark.conf.get("spark.sql.debug.maxToStringFields") or 25)))
 
 
@@ -184,7 +186,7 @@ class ExpressionContext:
             answers = answers.updated(question, answer)
         self._answers = answers
 
-    def __call__(self, projection: Any) -> Any:
+    def __call__(self, projection: JavaObject) -> JavaValue:
         """A resolved projection with these values in its expressions, subqueries included.
 
         Returns
@@ -196,7 +198,7 @@ class ExpressionContext:
         alone = projection.withNewChildren(self._jvm.seq([nothing]))
         return self._by_rules(alone.transformAllExpressionsWithSubqueries(self._answers))
 
-    def _ask(self, calls: list[str]) -> Any:
+    def _ask(self, calls: list[str]) -> JavaValue:
         """A projection of such calls; None where this Spark or session does not have one of them."""
         from pyspark.errors import PySparkException
 
@@ -237,7 +239,7 @@ class ExpressionContext:
         return self._jvm.column(tree.transformDown(renamed)) if renamed.nonEmpty() else expression
 
     @cached_property
-    def _own(self) -> dict[int, Any]:
+    def _own(self) -> dict[int, JavaObject]:
         """The command's columns by the ids that those of the same name and type have in frames of users."""
         own = {(str(a.name()), str(a.dataType().json())): a for a in self._output(self._rows)}
         known = {}
@@ -248,14 +250,14 @@ class ExpressionContext:
                     known[int(a.exprId().id())] = found
         return known
 
-    def _output(self, frame: DataFrame) -> Iterator[Any]:
+    def _output(self, frame: DataFrame) -> Iterator[JavaObject]:
         return _items(self._jvm.logical_plan(frame).output())
 
-    def _by_rules(self, plan: Any) -> Any:
+    def _by_rules(self, plan: JavaObject) -> JavaObject:
         for rule in self._rules:
             plan = rule.apply(plan)
         return plan
 
 
-def _items(sequence: Any) -> Iterator[Any]:
+def _items(sequence: JavaObject) -> Iterator[JavaObject]:
     return (sequence.apply(at) for at in range(sequence.size()))

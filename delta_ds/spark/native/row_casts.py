@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_WRITE
 from delta_ds.exceptions import DeltaError
@@ -31,6 +31,8 @@ from delta_ds.spark.row_errors import error_column, without_metadata
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from delta_ds.spark.engines.java_object import JavaObject
+
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}  # decimal digits of the largest integer of so many bits
 
 
@@ -52,7 +54,7 @@ class Caster:
         method = "try_cast" if safe else "cast"
         return type(value)(getattr(value._jc, method)(wanted))
 
-    def spark_type(self, kind: DataType) -> Any:
+    def spark_type(self, kind: DataType) -> JavaObject:
         """The JVM's data type, all nullable and without metadata."""
         return self.jvm.struct(type_json(kind))
 

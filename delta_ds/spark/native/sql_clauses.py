@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.data.rows.expressions import RowExpression
     from delta_ds.kernel.schema.types import StructType
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 # The defaults of Spark 4, whatever the machine's or the application's configuration says.
 _SETTINGS = {
@@ -42,7 +43,7 @@ _SETTINGS = {
 _BUILTIN: tuple[list[str], ...] = ([], ["builtin"], ["system", "builtin"])
 _lock = threading.Lock()
 # Sessions of the JVM, by gateway and time zone.
-_private: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_private: WeakKeyDictionary[JavaObject, dict[str, Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Analyst:
     """
 
     jvm: Jvm
-    private: Any
+    private: JavaObject
     timezone: str
     table: StructType
 
@@ -84,7 +85,7 @@ class Analyst:
         with _active(self.jvm, self.private):
             yield
 
-    def frame(self, plan: Any) -> DataFrame:
+    def frame(self, plan: JavaObject) -> DataFrame:
         """A DataFrame of the private session over an analysed plan."""
         from pyspark.sql import DataFrame
 
@@ -100,7 +101,9 @@ class Analyst:
 
         return DataFrame(self.private.emptyDataFrame(), self.jvm.spark)
 
-    def resolve(self, frame: DataFrame, clause: RowExpression, text: str, *, predicate: bool = False) -> Any:
+    def resolve(
+        self, frame: DataFrame, clause: RowExpression, text: str, *, predicate: bool = False
+    ) -> JavaValue:
         """The Catalyst expression of a clause over the columns of a frame of the private session.
 
         Parameters
@@ -143,7 +146,7 @@ class Analyst:
             raise self._failure(clause, mismatch, predicate)
         return expression
 
-    def resolve_all(self, frame: DataFrame, clauses: Sequence[RowExpression]) -> list[Any]:
+    def resolve_all(self, frame: DataFrame, clauses: Sequence[RowExpression]) -> list[JavaObject]:
         """The Catalyst expressions of some clauses; otherwise as `resolve`, in one call where nothing is wrong."""
         if len(clauses) > 1:
             plan, texts = self.jvm.logical_plan(frame), [clause.text for clause in clauses]
@@ -152,7 +155,7 @@ class Analyst:
                 return list(found)
         return [self.resolve(frame, clause, clause.text) for clause in clauses]
 
-    def _refuse_functions(self, node: Any, clause: RowExpression, predicate: bool) -> None:
+    def _refuse_functions(self, node: JavaObject, clause: RowExpression, predicate: bool) -> None:
         builtin = self.jvm.module("org.apache.spark.sql.catalyst.analysis.FunctionRegistry$").expressions()
         for found in walk(node):
             if _kind(found) == "UnresolvedFunction":
@@ -160,7 +163,7 @@ class Analyst:
                 if qualifier not in _BUILTIN or not builtin.contains(name):
                     raise self._refusal(clause, predicate, f"{'.'.join([*qualifier, name])}()")
 
-    def _has_subquery(self, expression: Any) -> bool:
+    def _has_subquery(self, expression: JavaObject) -> bool:
         module = self.jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
         return bool(module.hasSubquery(expression))
 
@@ -217,7 +220,7 @@ def columns_of(spark: SparkSession) -> ColumnsOf:
 # --- sessions
 
 
-def _session(jvm: Jvm, timezone: str) -> Any:
+def _session(jvm: Jvm, timezone: str) -> JavaValue:
     with _lock:
         sessions = _private.setdefault(jvm.gateway, {})
         found = sessions.get(timezone)
@@ -230,7 +233,7 @@ def _session(jvm: Jvm, timezone: str) -> Any:
 
 
 @contextmanager
-def _active(jvm: Jvm, session: Any) -> Iterator[None]:
+def _active(jvm: Jvm, session: JavaObject) -> Iterator[None]:
     """Spark looks up settings in the active session of the thread; the one before is put back."""
     sessions = jvm.module("org.apache.spark.sql.classic.SparkSession$")
     before = sessions.getActiveSession()
@@ -255,18 +258,18 @@ def _first_paragraph(error: Exception) -> str:
 # --- parsed trees
 
 
-def _parse(session: Any, text: str) -> Any:
+def _parse(session: JavaObject, text: str) -> JavaValue:
     return session.sessionState().sqlParser().parseExpression(text)
 
 
-def walk(node: Any) -> Iterator[Any]:
+def walk(node: JavaObject) -> Iterator[JavaObject]:
     """A Catalyst expression and all below it."""
     yield node
     for child in _items(node.children()):
         yield from walk(child)
 
 
-def _columns(node: Any, variables: frozenset[str]) -> Iterator[tuple[str, ...]]:
+def _columns(node: JavaObject, variables: frozenset[str]) -> Iterator[tuple[str, ...]]:
     """The columns that a parsed expression names; inside a lambda the parser takes them for its variables."""
     kind = _kind(node)
     if kind in ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable"):
@@ -282,13 +285,13 @@ def _columns(node: Any, variables: frozenset[str]) -> Iterator[tuple[str, ...]]:
         yield from _columns(child, variables)
 
 
-def _kind(node: Any) -> str:
+def _kind(node: JavaObject) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def _items(sequence: Any) -> list[Any]:
+def _items(sequence: JavaObject) -> list[JavaObject]:
     return [sequence.apply(i) for i in range(sequence.size())]
 
 
-def _strings(sequence: Any) -> list[str]:
+def _strings(sequence: JavaObject) -> list[str]:
     return [str(text) for text in _items(sequence)]

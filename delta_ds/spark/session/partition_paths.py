@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,14 +15,13 @@ import pyarrow.compute as pc
 from delta_ds.conditions.catalog import NO_PARTITION_AT_PATH, NON_PARTITION_COLUMN_IN_PATH
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.arrow_buffers import field_of
+from delta_ds.kernel.data.values import partition_folders
 from delta_ds.kernel.data.values.partition_values import comparable_values, parse
-from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.records import dataclass
 from delta_ds.spark.batch import Changes
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.native.load import open_reading
 from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns, to_spark
-from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.session_facts import parse_options_of_read
 from delta_ds.spark.table_names import path_option
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from delta_ds.kernel.log.snapshot import Snapshot
-
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class PartitionPath:
 
     @property
     def partition(self) -> str:
-        return "/".join(f"{name}={_NULL if text is None else text}" for name, text in self.values)
+        return partition_folders.text(self.values)
 
 
 def partition_path(path: str | None) -> PartitionPath | None:
@@ -74,11 +70,9 @@ def partition_path(path: str | None) -> PartitionPath | None:
     last = len(parts)
     while last > 1 and parts[last - 1].find("=") > 0:
         last -= 1
-    folders = [part.partition("=") for part in parts[last:]]
-    if not folders or not parts[last - 1]:
+    if last == len(parts) or not parts[last - 1]:
         return None
-    values = tuple((unquote(name), None if text == _NULL else unquote(text)) for name, _, text in folders)
-    return PartitionPath(path, "/".join(parts[:last]), values)
+    return PartitionPath(path, "/".join(parts[:last]), tuple(partition_folders.parse(parts[last:])))
 
 
 def read_partition(
@@ -120,8 +114,8 @@ def read_partition(
     if isinstance(opened.rows, Changes):
         return None
     snapshot = opened.rows.snapshot
-    parsed = parse_read_options(with_session_settings(spark, options), time_zone(spark))
-    _check(snapshot, wanted, parsed.time_zone or "UTC")
+    parsed = parse_options_of_read(spark, options)
+    _check(snapshot, wanted, parsed.known_zone or "UTC")
     rows = read(inner).where(_condition(wanted, snapshot))
     available, table = from_spark(rows.schema), opened.rows.table
     if schema is not None:

@@ -17,7 +17,7 @@ from delta_ds.kernel.alter.change_column import change_columns
 from delta_ds.kernel.alter.replace_columns import replace_columns
 from delta_ds.kernel.schema.char_varchar import declared_type
 from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
-from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.spark.catalog.entries import Metastore, stated_path
 from delta_ds.spark.catalog.tables import OpenTable, open_options
 from delta_ds.spark.connect_bridge import run
@@ -28,6 +28,7 @@ from delta_ds.spark.table import DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType
 
 _Change = Mapping[str, Any]
 # Changes of columns that are there, which are one commit together.
@@ -126,12 +127,15 @@ def _new_column(change: _Change) -> alter_columns.NewColumn:
     return alter_columns.NewColumn(field, parent, bool(change.get("first")), _after(change))
 
 
-def _field(name: str, data_type: str, nullable: bool, metadata: Mapping[str, Any]) -> Any:
+def _field(name: str, data_type: str, nullable: bool, metadata: Mapping[str, Any]) -> StructField:
     from pyspark.sql.types import StructType as SparkStructType
 
     described = {
-        "name": name, "type": json.loads(data_type), "nullable": nullable, "metadata": dict(metadata),
-    }  # fmt: skip
+        "name": name,
+        "type": json.loads(data_type),
+        "nullable": nullable,
+        "metadata": dict(metadata),
+    }
     return to_kernel(SparkStructType.fromJson({"type": "struct", "fields": [described]}).fields).fields[0]
 
 
@@ -146,7 +150,7 @@ def _drop_columns(target: DeltaTable, changes: Sequence[_Change]) -> None:
         target.dropColumns(names)
 
 
-def _exists(schema: Any, path: Sequence[str]) -> bool:
+def _exists(schema: DataType, path: Sequence[str]) -> bool:
     from pyspark.sql.types import StructType as SparkStructType
 
     for part in path:

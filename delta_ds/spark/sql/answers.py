@@ -54,7 +54,10 @@ from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
 from delta_ds.spark.table_names import path_missing
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 _COUNTED = "num_affected_rows bigint"
 _ROW_COUNTS = {
@@ -75,14 +78,14 @@ class Answers:
         The `SparkContext`, whose sessions ask.
     """
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: SparkContext) -> None:
         self._context = context
 
-    def serve(self, context: Any) -> None:
+    def serve(self, context: SparkContext) -> None:
         """Answer for another context from now on: one JVM may have several, one after the other."""
         self._context = context
 
-    def apply(self, what: str, identity: int, jsession: Any, *arguments: Any) -> Any:
+    def apply(self, what: str, identity: int, jsession: JavaObject, *arguments: Any) -> object:
         """The answer, or the exception to be thrown."""
         what, _, count = what.partition(":")
         spark = session_of(self._context, identity, jsession)
@@ -95,7 +98,7 @@ class Answers:
         implements: ClassVar[list[str]] = ["scala.Function8"]
 
 
-def _thrown(jvm: Jvm, what: str, error: Exception) -> Any:
+def _thrown(jvm: Jvm, what: str, error: Exception) -> JavaValue:
     from py4j.protocol import Py4JJavaError
 
     spark_exception = jvm.jvm.org.apache.spark.SparkException
@@ -209,7 +212,7 @@ def _drop_path(spark: SparkSession, path: str) -> bool:
     return _exists(spark, path)
 
 
-def _scan(spark: SparkSession, table: str | None, options: str | None) -> Any:
+def _scan(spark: SparkSession, table: str | None, options: str | None) -> JavaObject:
     if (
         table is None
     ):  # a temporary view with columns of its own, which Spark makes of no more than the format
@@ -217,20 +220,22 @@ def _scan(spark: SparkSession, table: str | None, options: str | None) -> Any:
     return scanned(spark, table_held(table), {} if options is None else json.loads(options))
 
 
-def _create(spark: SparkSession, definition: Any, rows: Any) -> None:
+def _create(spark: SparkSession, definition: JavaObject, rows: JavaObject | None) -> None:
     create_table(spark, definition, None)
 
 
-def _alter(spark: SparkSession, jtable: Any, namespace: Any, name: str, changes: Any) -> None:
+def _alter(
+    spark: SparkSession, jtable: JavaObject, namespace: JavaObject, name: str, changes: JavaObject
+) -> None:
     alter_table(spark, opened(jtable), [dict(change) for change in changes])
 
 
-def _truncate(spark: SparkSession, jtable: Any) -> None:
+def _truncate(spark: SparkSession, jtable: JavaObject) -> None:
     table = opened(jtable)
     run_truncate(open_handle(spark, table.path, table.store))
 
 
-def _save(spark: SparkSession, mode: str, options: Any, rows: Any) -> None:
+def _save(spark: SparkSession, mode: str, options: JavaObject, rows: JavaObject) -> None:
     """`df.write.format("delta").save()` of another language, or one that nobody has replaced."""
     given = dict(options)
     partition_by = json.loads(given.pop("__partition_columns", "[]"))
@@ -241,7 +246,7 @@ def _save(spark: SparkSession, mode: str, options: Any, rows: Any) -> None:
 # --- statements
 
 
-def _parse(spark: SparkSession, text: str, parameters: Any) -> Any:
+def _parse(spark: SparkSession, text: str, parameters: JavaObject | None) -> JavaValue | None:
     """The kind of a statement, what holds it, its id and the columns of its answer; or the error: null first."""
     jvm = Jvm.of(spark)
     try:
@@ -259,7 +264,7 @@ def _parse(spark: SparkSession, text: str, parameters: Any) -> Any:
     return found
 
 
-def _literals(parameters: Any) -> Any:
+def _literals(parameters: JavaObject | None) -> dict[str, str] | list[str] | None:
     """SQL literals of the parameters of `spark.sql`: by name, or in their order."""
     if parameters is None:
         return None
@@ -270,7 +275,7 @@ def _literals(parameters: Any) -> Any:
     return [values.apply(i).sql() for i in range(values.size())]
 
 
-def _answer(spark: SparkSession, kind: str, jtable: Any) -> str:
+def _answer(spark: SparkSession, kind: str, jtable: JavaObject) -> str:
     if kind == SHOW_CREATE:
         return _json(SHOW_CREATE_COLUMNS)
     if kind == SHOW_PARTITIONS:
@@ -282,7 +287,7 @@ def _json(columns: str) -> str:
     return StructType.fromDDL(columns).json() if columns else json.dumps(_NOTHING)
 
 
-def _run(spark: SparkSession, kind: str, what: Any) -> Any:
+def _run(spark: SparkSession, kind: str, what: JavaObject) -> JavaValue | None:
     if kind in _COMMANDS:
         answer = _COMMANDS[kind](spark, what)
     else:
@@ -290,7 +295,7 @@ def _run(spark: SparkSession, kind: str, what: Any) -> Any:
     return None if answer is None else answer._jdf
 
 
-_COMMANDS: Mapping[str, Callable[[SparkSession, Any], Any]] = {
+_COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] = {
     DELETE.name: dml.delete,
     UPDATE.name: dml.update,
     MERGE.name: dml.merge,
@@ -300,7 +305,7 @@ _COMMANDS: Mapping[str, Callable[[SparkSession, Any], Any]] = {
     SHOW_PARTITIONS: show_partitions,
     SHOW_CREATE: show_create,
 }
-_ANSWERS: Mapping[str, Callable[..., Any]] = {
+_ANSWERS: Mapping[str, Callable[..., object]] = {
     "open": _open,
     "open_source": _open_source,
     "no_table": _no_table,

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED, TABLE_NAME_ALREADY_EXISTS
@@ -43,6 +43,8 @@ from delta_ds.spark.writes.write import write
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject
+
 _OPTION_PREFIX = "option."
 # See `partitions` in `Definition.java`.
 _NO_COLUMN = "\0"
@@ -50,7 +52,10 @@ _BUCKETS = re.compile(r"(sorted_)?bucket\(")
 
 
 def create_table(
-    spark: SparkSession, definition: Any, rows: DataFrame | None, options: Mapping[str, str] | None = None
+    spark: SparkSession,
+    definition: JavaObject,
+    rows: DataFrame | None,
+    options: Mapping[str, str] | None = None,
 ) -> None:
     """Create or replace a table; nothing is left of it when that fails.
 
@@ -80,7 +85,7 @@ def create_table(
     place.register(spark)
 
 
-def _place(spark: SparkSession, definition: Any) -> Place:
+def _place(spark: SparkSession, definition: JavaObject) -> Place:
     path = definition.path()
     if path is not None:
         check_address(path)
@@ -91,7 +96,7 @@ def _place(spark: SparkSession, definition: Any) -> Place:
     return place_named(spark, list(definition.namespace()), definition.name(), location, definition.mode())
 
 
-def _place_in_catalog(spark: SparkSession, definition: Any, location: str | None) -> Place:
+def _place_in_catalog(spark: SparkSession, definition: JavaObject, location: str | None) -> Place:
     catalog = named_catalog(spark, definition.catalog())
     namespace, name = list(definition.namespace()), definition.name()
     provider = definition.properties().get("provider")
@@ -103,7 +108,7 @@ def _place_in_catalog(spark: SparkSession, definition: Any, location: str | None
 
 
 def _create_with_rows(
-    definition: Any, place: Place, table: NewTable, rows: DataFrame, options: Mapping[str, str]
+    definition: JavaObject, place: Place, table: NewTable, rows: DataFrame, options: Mapping[str, str]
 ) -> None:
     said = Definition(
         mode=table.mode,
@@ -122,7 +127,7 @@ def _create_with_rows(
 # --- what the JVM says
 
 
-def new_table(definition: Any, *, stores_options: bool = False) -> NewTable:
+def new_table(definition: JavaObject, *, stores_options: bool = False) -> NewTable:
     """The table of a `Definition` of the JVM.
 
     Parameters
@@ -160,7 +165,7 @@ def _split(said: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return properties, {name: text for name, text in options.items() if name.lower() != "path"}
 
 
-def _schema(definition: Any) -> StructType:
+def _schema(definition: JavaObject) -> StructType:
     from pyspark.sql.types import StructType as SparkStructType
 
     schema = to_kernel(SparkStructType.fromJson(json.loads(definition.schema())).fields)

@@ -6,7 +6,7 @@ Source: delta-spark, `DeltaCatalog`, `CreateTableLikeCommand`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import TABLE_NAME_ALREADY_EXISTS
 from delta_ds.kernel.properties import PROPERTIES
@@ -19,8 +19,10 @@ from delta_ds.spark.schema import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject
 
-def create_like(spark: SparkSession, statement: Any) -> None:
+
+def create_like(spark: SparkSession, statement: JavaObject) -> None:
     """Create a table like one of ours, with its properties and constraints, or like any other, with its columns.
 
     Parameters
@@ -59,10 +61,10 @@ def _own(properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _partitioning(spark: SparkSession, name: Any) -> tuple[str, ...]:
+def _partitioning(spark: SparkSession, name: JavaObject) -> tuple[str, ...]:
     columns = spark.catalog.listColumns(_dotted(name))
     return tuple(column.name for column in columns if column.isPartition)
 
 
-def _dotted(parts: Any) -> str:
+def _dotted(parts: JavaObject) -> str:
     return ".".join(quoted(parts.apply(number)) for number in range(parts.size()))

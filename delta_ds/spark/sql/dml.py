@@ -19,11 +19,13 @@ from delta_ds.spark.table import DeltaTable
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject
+
 # The word stands for the column's default, unless a column is called so.
 _DEFAULT = "DEFAULT"
 
 
-def delete(spark: SparkSession, statement: Any) -> DataFrame:
+def delete(spark: SparkSession, statement: JavaObject) -> DataFrame:
     """Run a DELETE; the number of rows that are gone."""
     plan, jtable, alias = statement
     target = _Target(spark, opened(jtable), plan.table(), alias)
@@ -33,7 +35,7 @@ def delete(spark: SparkSession, statement: Any) -> DataFrame:
     return target.table.delete(None if condition.equals(always) else target.column(condition))
 
 
-def update(spark: SparkSession, statement: Any) -> DataFrame:
+def update(spark: SparkSession, statement: JavaObject) -> DataFrame:
     """Run an UPDATE; the number of rows that have changed."""
     plan, jtable, alias = statement
     target = _Target(spark, opened(jtable), plan.table(), alias)
@@ -44,7 +46,7 @@ def update(spark: SparkSession, statement: Any) -> DataFrame:
     )
 
 
-def merge(spark: SparkSession, statement: Any) -> DataFrame:
+def merge(spark: SparkSession, statement: JavaObject) -> DataFrame:
     """Run a MERGE; the numbers of rows by what was done with them."""
     plan, jtable, alias = statement
     target = _Target(spark, opened(jtable), plan.targetTable(), alias)
@@ -79,7 +81,9 @@ def _with_action(target: _Target, builder: Any, when: str, action: Any) -> Any:
 class _Target:
     """The target of a statement, and the expressions that the statement has about it."""
 
-    def __init__(self, spark: SparkSession, table: OpenTable, relation: Any, alias: str | None) -> None:
+    def __init__(
+        self, spark: SparkSession, table: OpenTable, relation: JavaObject, alias: str | None
+    ) -> None:
         if table.is_historical:
             raise HISTORICAL_VERSION_IS_NO_TARGET(table=table.name)
         self.jvm = Jvm.of(spark)
@@ -95,7 +99,7 @@ class _Target:
         self._where = table.name
         self.columns = list(table.snapshot.schema.names)
 
-    def column(self, expression: Any) -> Column:
+    def column(self, expression: JavaObject) -> Column:
         """An expression of the statement, in which columns may have the table's full name in front."""
         if self._qualifier:
             expression = static(self.jvm, "Qualifiers").shortened(
@@ -103,7 +107,7 @@ class _Target:
             )
         return self.jvm.column(expression)
 
-    def assignments(self, assignments: Any) -> dict[str, str | Column]:
+    def assignments(self, assignments: JavaObject) -> dict[str, str | Column]:
         """What columns are set to, by their names."""
         found: dict[str, str | Column] = {}
         for number in range(assignments.size()):
@@ -117,7 +121,7 @@ class _Target:
             found[name] = _DEFAULT if self._is_default(value) else self.column(value)
         return found
 
-    def _is_default(self, value: Any) -> bool:
+    def _is_default(self, value: JavaObject) -> bool:
         return value.sql().upper() == _DEFAULT and _DEFAULT not in {name.upper() for name in self.columns}
 
     def _short(self, names: list[str]) -> list[str]:

@@ -27,8 +27,10 @@ from delta_ds.spark.writes.write import write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject
 
-def insert(spark: SparkSession, statement: Any) -> None:
+
+def insert(spark: SparkSession, statement: JavaObject) -> None:
     """Run a write that Spark has analysed.
 
     Parameters

@@ -5,7 +5,7 @@ Source: delta-spark, `ShowDeltaTablePartitionsCommand`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
@@ -22,7 +22,10 @@ from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+    from delta_ds.spark.engines.java_object import JavaObject
 
 SHOW_PARTITIONS = "SHOW PARTITIONS"
 
@@ -42,7 +45,7 @@ def partition_columns(table: OpenTable) -> StructType:
     return StructType([columns[name] for name in names])
 
 
-def show_partitions(spark: SparkSession, statement: Any) -> DataFrame:
+def show_partitions(spark: SparkSession, statement: JavaObject) -> DataFrame:
     """The partitions, those that the statement names or all."""
     plan, jtable, _ = statement
     table = opened(jtable)
@@ -61,7 +64,7 @@ def show_partitions(spark: SparkSession, statement: Any) -> DataFrame:
     return rows
 
 
-def _wanted(spark: SparkSession, table: OpenTable, spec: Any) -> dict[str, str | None]:
+def _wanted(spark: SparkSession, table: OpenTable, spec: JavaObject) -> dict[str, str | None]:
     jvm = Jvm.of(spark)
     given = dict(jvm.jvm.scala.jdk.javaapi.CollectionConverters.asJava(spec.spec()))
     known = {name.lower(): name for name in table.snapshot.metadata.partition_columns}
@@ -71,7 +74,7 @@ def _wanted(spark: SparkSession, table: OpenTable, spec: Any) -> dict[str, str |
     return {known[name.lower()]: text for name, text in given.items()}
 
 
-def _literal(text: str, kind: Any) -> Any:
+def _literal(text: str, kind: DataType) -> Column:
     from pyspark.sql import functions as F
 
     return F.lit(text).cast(kind)

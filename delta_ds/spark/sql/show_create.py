@@ -6,7 +6,7 @@ Not in delta-spark, which refuses it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.kernel.alter.protocol import minimal_protocol, without_catalog
 from delta_ds.kernel.features import CLUSTERING
@@ -28,6 +28,8 @@ from delta_ds.spark.schema import dotted, quoted, to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject
+
 SHOW_CREATE = "SHOW CREATE TABLE"
 SHOW_CREATE_COLUMNS = "createtab_stmt string"
 _OPTION_PREFIX = "option."
@@ -36,7 +38,7 @@ _ANSWER = {"createtab_stmt": "string"}
 _DEFAULT_COLLATION = " COLLATE UTF8_BINARY"
 
 
-def show_create(spark: SparkSession, statement: Any) -> DataFrame:
+def show_create(spark: SparkSession, statement: JavaObject) -> DataFrame:
     """The statement, in one row."""
     _, jtable, _ = statement
     return frame(spark, [{"createtab_stmt": create_statement(Jvm.of(spark), opened(jtable))}], _ANSWER)

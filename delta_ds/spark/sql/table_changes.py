@@ -22,12 +22,14 @@ from delta_ds.spark.session.reading import read
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_ds.spark.engines.java_object import JavaObject
+
 BY_NAME, BY_PATH = "table_changes", "table_changes_by_path"
 _VERSIONS = ("byte", "short", "integer", "long")
 _MOMENTS = ("string", "timestamp", "timestamp_ntz", "date")
 
 
-def changes_plan(spark: SparkSession, name: str, expressions: Any) -> Any:
+def changes_plan(spark: SparkSession, name: str, expressions: JavaObject) -> JavaObject:
     """The plan that a call of one of the functions stands for.
 
     Parameters

@@ -17,6 +17,7 @@ from typing import Any
 
 import fsspec
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,17 +26,16 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
-from delta_ds.kernel.log import cache, checkpoint_adds, checkpoint_parts, live_files
+from delta_ds.kernel.log import cache, checkpoint_adds, live_files, parts
 from delta_ds.kernel.log.checkpoint_files import (
-    CheckpointFiles,
     CheckpointReplacedError,
     UnreadableCheckpointError,
 )
-from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
+from delta_ds.kernel.log.file_selection import select
+from delta_ds.kernel.log.parts import Part, parts_for_tasks
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.scan.part_scan import PartScan
 from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.storage import local
 from delta_ds.kernel.storage.filesystem import FileStatus
@@ -59,9 +59,9 @@ KINDS = {
 @pytest.fixture(scope="module", autouse=True)
 def small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint_adds, "_PART_ROWS", 6)
+        patch.setattr(parts, "PART_ROWS", 6)
         patch.setattr(checkpoint_adds, "_TEXT_ROWS", 2)
-        patch.setattr(checkpoint_parts, "PART_ROWS", 4)
+        patch.setattr(parts, "TASK_ROWS", 4)
         patch.setattr(live_files, "_TEXT_ROWS", 2)
         patch.setenv("DELTA_DS_CACHE", "off")
         yield
@@ -290,18 +290,18 @@ def _places(snapshot: Snapshot, number: int) -> list[tuple[str, int]]:
 def _in_parts(snapshot: Snapshot, meanwhile: Callable[[], None]) -> list[str]:
     """The live files of a version as tasks find them, something being done once half of them have."""
     head = load_head(snapshot.storage, snapshot.segment)
-    assert head.checkpoint is not None
-    parts = pickle.loads(pickle.dumps(split_checkpoint(snapshot.storage, head.checkpoint)))
-    scan = pickle.loads(pickle.dumps(PartScan.of(snapshot, head, None, "UTC", statistics=True)))
-    found = []
-    for number, part in enumerate(parts):
-        if number == len(parts) // 2:
-            meanwhile()
-        found.append(scan.of_part(part))
-    paths = [
-        path for files in [*found, scan.of_commits(head.state.files)] for path in files["path"].to_pylist()
-    ]
-    return sorted(paths)
+    assert head.older is not None
+
+    def in_another_process(files_of: Callable[[Part], pa.Table], parts: list[Part]) -> Iterator[pa.Table]:
+        files_of, parts = pickle.loads(pickle.dumps((files_of, parts)))
+        for number, part in enumerate(parts):
+            if number == len(parts) // 2:
+                meanwhile()
+            yield files_of(part)
+
+    in_tasks = parts_for_tasks(snapshot.storage, head.older.checkpoint)
+    found = [*select(head.older, in_tasks, None, in_another_process, statistics=True), head.state.files.table]
+    return sorted(path for files in found for path in files["path"].to_pylist())
 
 
 @pytest.mark.parametrize("where", ["local", "no etags", "memory"])
@@ -333,9 +333,7 @@ def test_vacuum_in_parts_refuses_parts_of_another_writing() -> None:
             table.shuffle(file, Random(1), row_group_size=2)
         snapshot = DeltaLog(path).open_snapshot()
 
-        def run(
-            parts: Sequence[CheckpointFiles], work: Callable[[CheckpointFiles], Iterable[bytes]]
-        ) -> list[bytes]:
+        def run(parts: Sequence[Part], work: Callable[[Part], Iterable[bytes]]) -> list[bytes]:
             table.checkpoint()
             return [message for part in pickle.loads(pickle.dumps(parts)) for message in work(part)]
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.kernel.arrow_buffers import map_values
 from delta_ds.kernel.data.values import statistics
-from delta_ds.kernel.log import checkpoint_adds, live_files
+from delta_ds.kernel.log import checkpoint_adds, live_files, parts
 from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.scan.scan import Scan
@@ -126,7 +126,7 @@ def _in_small_row_groups(folder: Path) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def small_parts():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint_adds, "_PART_ROWS", 6)
+        patch.setattr(parts, "PART_ROWS", 6)
         patch.setattr(checkpoint_adds, "_TEXT_ROWS", 2)
         patch.setattr(live_files, "_TEXT_ROWS", 2)
         patch.setenv("DELTA_DS_CACHE", "off")

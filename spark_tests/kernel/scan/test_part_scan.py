@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from delta_ds.conditions.log import CHECKSUM_MISMATCH
 from delta_ds.exceptions import LogError
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.log import checkpoint_parts
-from delta_ds.kernel.log.checkpoint_parts import holds_actions, split_checkpoint
-from delta_ds.kernel.log.replay import load_head
+from delta_ds.kernel.live_adds import with_statistics_text
+from delta_ds.kernel.log import parts
+from delta_ds.kernel.log.file_selection import select
+from delta_ds.kernel.log.parts import Part, holds_actions, parts_for_tasks
+from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.scan.part_scan import PartScan
+from delta_ds.kernel.scan.part_scan import part_filter
 from delta_ds.kernel.scan.scan import Scan
 from delta_ds.records import replace
 from delta_ds.testing import Action, TableBuilder
@@ -49,11 +52,16 @@ PROPERTIES = {
 def in_parts(snapshot: Snapshot, predicate: str | None, *, statistics: bool = True) -> Snapshot:
     bound = None if predicate is None else bind(parse_predicate(predicate), snapshot.schema, "UTC")
     head = load_head(snapshot.storage, snapshot.segment)
-    parts = [] if head.checkpoint is None else split_checkpoint(snapshot.storage, head.checkpoint)
-    scan = pickle.loads(pickle.dumps(PartScan.of(snapshot, head, bound, "UTC", statistics=statistics)))
-    found = [scan.of_part(part) for part in pickle.loads(pickle.dumps(parts))]
-    files = scan.joined([*found, scan.of_commits(head.state.files)])
-    return snapshot.with_files(replace(head.state, files=files))
+    keep, older = part_filter(snapshot, bound, "UTC"), []
+    if head.older is not None:
+        parts = parts_for_tasks(snapshot.storage, head.older.checkpoint)
+        older = [*select(head.older, parts, keep, in_another_process, statistics=statistics)]
+    return snapshot.with_files(with_older(head, older, keep))
+
+
+def in_another_process(files_of: Callable[[Part], pa.Table], parts: list[Part]) -> list[pa.Table]:
+    files_of, parts = pickle.loads(pickle.dumps((files_of, parts)))
+    return [with_statistics_text(files_of(part)) for part in parts]
 
 
 def in_small_groups(table: TableBuilder) -> None:
@@ -63,13 +71,20 @@ def in_small_groups(table: TableBuilder) -> None:
             pq.write_table(pq.read_table(file, partitioning=None), file, row_group_size=1)
 
 
-@given(checkpoints.histories, st.sampled_from([None, *KINDS]), st.sampled_from(PREDICATES), st.booleans())
+@given(
+    checkpoints.histories,
+    st.sampled_from([None, *KINDS]),
+    st.sampled_from(PREDICATES),
+    st.booleans(),
+    st.sampled_from([1, 64]),
+)
 @settings(max_examples=examples(50))
 def test_parts_together_are_the_files_of_a_scan(
-    history: list[list[Action]], kind: str | None, predicate: str | None, small: bool
+    history: list[list[Action]], kind: str | None, predicate: str | None, small: bool, many: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint_parts, "PART_ROWS", 2)
+        patch.setattr(parts, "TASK_ROWS", 2)
+        patch.setattr(parts, "_MANY_FILES", many)
         table = TableBuilder(folder)
         table.create(
             checkpoints.SCHEMA, partition_columns=["p"], reader_features=["deletionVectors", "v2Checkpoint"]

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.data.values import partition_folders
+from delta_ds.kernel.data.values.partition_folders import escape
 from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.paths import directory, escape, list_written_files
+from delta_ds.kernel.data.write.paths import list_written_files
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.schema.types import (
@@ -34,7 +36,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.write.add_from_parquet import read_parquet_files, unescape
+from delta_ds.kernel.write.add_from_parquet import read_parquet_files
 from spark_tests.full_form import examples
 from spark_tests.kernel.data.write.written_tables import (
     PRIMITIVES,
@@ -66,7 +68,8 @@ def test_the_actions_are_those_of_the_writer_of_the_same_rows(tmp_path: Path) ->
     plan = plan_of(tmp_path, XP, ["p"])
     wanted = {add["partitionValues"]["p"]: add for add in write(tmp_path, XP, rows, partition_columns=["p"])}
     files = [
-        put(tmp_path, f"new/{directory([('p', row['p'])])}/part-0 é.parquet", plan, [row]) for row in rows
+        put(tmp_path, f"new/{partition_folders.text([('p', row['p'])])}/part-0 é.parquet", plan, [row])
+        for row in rows
     ]
     adds = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
     assert [add["path"] for add in adds] == [
@@ -109,7 +112,7 @@ def test_partition_values_of_any_type_are_those_of_the_writer(
     writer.write(batch_of(schema, [row]))
     (wanted,) = writer.close()
     logged = wanted["partitionValues"]
-    put(folder, f"new/{directory(logged.items())}/a.parquet", plan, [row])
+    put(folder, f"new/{partition_folders.text(logged.items())}/a.parquet", plan, [row])
     (add,) = read_parquet_files(open_storage(str(folder)), plan, "new").adds
     assert add["partitionValues"] == logged
     assert list(add["partitionValues"]) == list(logged)
@@ -126,7 +129,7 @@ def test_a_table_of_such_files_has_their_rows(
     plan = plan_of(folder, schema, ["p"])
     for i, row in enumerate(rows):
         text = None if row["p"] is None else str(row["p"])
-        put(folder, f"new/{directory([('p', text)])}/{i}.parquet", plan, [row])
+        put(folder, f"new/{partition_folders.text([('p', text)])}/{i}.parquet", plan, [row])
     log: DeltaLog = commit(folder, plan, read_parquet_files(open_storage(str(folder)), plan, "new").adds)
     found = log.snapshot().scan().to_arrow().to_pylist()
     assert sorted(map(repr, found)) == sorted(map(repr, batch_of(schema, rows).to_pylist()))
@@ -196,11 +199,6 @@ def test_files_in_a_store_are_found_as_on_a_disk(tmp_path: Path) -> None:
     assert untimed(there) == untimed(here)
     assert len(untimed(here)) == 2
     assert all(time_ms > 1_600_000_000_000 for _, _, time_ms in list_written_files(there, "new"))
-
-
-@given(text=st.text(max_size=20))
-def test_what_was_escaped_is_unescaped(text: str) -> None:
-    assert unescape(escape(text)) == text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError, NotADeltaTableError, SchemaError
+from delta_ds.kernel.data.values.partition_folders import escape, text, unescape
+from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY
 from delta_ds.spark.session.partition_paths import partition_path
 
 
@@ -23,6 +25,8 @@ from delta_ds.spark.session.partition_paths import partition_path
         ("s3://bucket/t/a=x/b=y=z", "s3://bucket/t", (("a", "x"), ("b", "y=z"))),
         ("/t/p=a b%2Fc", "/t", (("p", "a b/c"),)),
         ("/t/p%3D=1", "/t", (("p=", "1"),)),
+        ("/t/c=%C3%A9", "/t", (("c", "Ã©"),)),
+        ("/t/c=a%20b%E9", "/t", (("c", "a bé"),)),
         ("/t/p=", "/t", (("p", ""),)),
         ("/t/p=__HIVE_DEFAULT_PARTITION__", "/t", (("p", None),)),
     ],
@@ -110,3 +114,13 @@ def test_folders_below_no_table_are_no_table(session: SparkSession, tmp_path: Pa
         session.read.format("pydelta").load(str(tmp_path / "p=0"))
     session.range(3).write.format("pydelta").save(str(tmp_path / "t" / "p=1"))
     assert ids(session.read.format("pydelta").load(str(tmp_path / "t" / "p=1"))) == [0, 1, 2]
+
+
+@pytest.mark.spark
+def test_spark_escapes_and_unescapes_the_same(session: SparkSession) -> None:
+    of_spark = session._jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
+    characters = "".join(map(chr, (*range(0x250), 0x20AC, 0xFEFF, 0x1F600)))
+    assert of_spark.escapePathName(characters) == escape(characters)
+    for part in ("%C3%A9", "a%20b", "%e9%E9", "%", "%4", "%%41", "%4g%41", "100%25%", "%00", NULL_DIRECTORY):
+        assert of_spark.unescapePathName(part) == unescape(part)
+    assert of_spark.getPartitionPathString("a/b", NULL_DIRECTORY) == text([("a/b", None)])

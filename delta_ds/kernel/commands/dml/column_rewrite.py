@@ -15,6 +15,7 @@ from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.rows.pipeline import RowPipeline
+from delta_ds.kernel.data.values import partition_folders
 from delta_ds.kernel.data.write import paths
 from delta_ds.kernel.data.write.column_replacement import can_replace, replace_columns
 from delta_ds.kernel.data.write.columns import file_columns
@@ -180,6 +181,6 @@ class ColumnRewrite:
         if spec.random_prefixes:
             folder = paths.random_prefix(RANDOM_PREFIX_LENGTH.of(spec.properties))
         else:
-            folder = paths.directory(zip(spec.partition_columns, piece.partition_values, strict=True))
+            folder = partition_folders.text(zip(spec.partition_columns, piece.partition_values, strict=True))
         name = paths.file_name("part", self._task, 0, spec.codec)
         return "/".join(part for part in (self._folder, folder, name) if part)

@@ -104,10 +104,11 @@ def plan_dml(
     files = write_spec(
         state,
         max_records_per_file=max_records_per_file,
-        target_file_size=TARGET_FILE_SIZE.of(state.properties), timezone=timezone,
+        target_file_size=TARGET_FILE_SIZE.of(state.properties),
+        timezone=timezone,
         clustering_columns=snapshot.clustering_paths,
         extra_columns=tuple(StructField(name, LONG) for name in state.row_tracking_columns),
-    )  # fmt: skip
+    )
     write = WritePlan(
         storage=snapshot.storage, state=state, overwrite=False, options=WriteOptions(path=name),
         new_protocol=state.protocol != snapshot.protocol, new_metadata=state.metadata != snapshot.metadata,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.transaction import CONCURRENT_MODIFICATION
 from delta_ds.events.commands import OPTIMIZE_COMMITS_AGAIN
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel import operations
@@ -103,11 +104,7 @@ def _commit(
     request = plan.request
     rows = _input_rows(snapshot, plan)
     if rows is None:
-        raise DeltaConcurrentModificationException(
-            f"files that OPTIMIZE has rewritten are not in version {snapshot.version} of {snapshot.storage.url} any "
-            "more. Nothing was written; run it again",
-            parameters={"version": snapshot.version},
-        )
+        raise CONCURRENT_MODIFICATION(version=snapshot.version, table=snapshot.storage.url)
     predicate = partition_predicate(snapshot, request.where, request.timezone)
     transaction.read_predicate(predicate, timezone=request.timezone)
     transaction.read_files(piece.path for piece in plan.slices)
@@ -207,10 +204,12 @@ def result_metrics(
         "deletionVectorStats": {
             "numDeletionVectorsRemoved": len(vectors),
             "numDeletionVectorRowsRemoved": sum(vectors),
-        } if vectors else None,
+        }
+        if vectors
+        else None,
         "numTableColumns": len(plan.rewrite.reading.schema),
         "numTableColumnsWithStats": plan.columns_with_statistics,
-    }  # fmt: skip
+    }
 
 
 def _cardinalities(plan: OptimizePlan) -> list[int]:

@@ -181,9 +181,8 @@ def in_partitions(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | No
     )
     stored = pa.table({name: field_of(table["partitionValues"], name) for name in names})
     both = pa.concat_tables([stored, wanted]).combine_chunks()
-    nested = pa.table({"partitionValues": pa.StructArray.from_arrays(
-        [column.combine_chunks() for column in both.columns], names=list(names)
-    )})  # fmt: skip
+    columns = [column.combine_chunks() for column in both.columns]
+    nested = pa.table({"partitionValues": pa.StructArray.from_arrays(columns, names=list(names))})
     codes = bins.partition_numbers(nested, names)
     return np.flatnonzero(np.isin(codes[: len(stored)], codes[len(stored) :])).astype(np.int64)
 

@@ -218,9 +218,7 @@ def _counted(batches: Iterator[pa.RecordBatch], phase: Phase | None) -> Iterator
 
 
 def _result(found: Candidates, *, dry_run: bool) -> VacuumResult:
-    return VacuumResult(
-        found.files["path"], found.folders, _bytes(found), found.num_folders, dry_run
-    )  # fmt: skip
+    return VacuumResult(found.files["path"], found.folders, _bytes(found), found.num_folders, dry_run)
 
 
 def _bytes(found: Candidates) -> int:

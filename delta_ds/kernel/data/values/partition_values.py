@@ -152,9 +152,10 @@ _READERS: dict[str, Callable[[str], Any]] = {
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 
 _BITS: dict[str, pa.DataType] = {
-    "float": pa.int32(), "double": pa.int64(), "date": pa.int32(), "timestamp": pa.int64(),
-    "timestamp_ntz": pa.int64(), "string": pa.binary(),
-}  # fmt: skip
+    **dict.fromkeys(("float", "date"), pa.int32()),
+    **dict.fromkeys(("double", "timestamp", "timestamp_ntz"), pa.int64()),
+    "string": pa.binary(),
+}
 
 Text = Callable[[Any], "str | None"]
 

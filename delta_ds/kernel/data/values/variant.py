@@ -36,7 +36,7 @@ from delta_ds.kernel.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
-)  # fmt: skip
+)
 
 PRIMITIVE, SHORT_STRING, OBJECT, ARRAY = range(4)
 (

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.kernel.data.values import partition_folders
 from delta_ds.kernel.data.values.partition_values import directory_text, distinct_form, log_text
 from delta_ds.kernel.data.write.columns import FileColumns
-from delta_ds.kernel.data.write.paths import directory
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.schema.column_mapping import physical_name
@@ -76,7 +76,9 @@ class PartitionIndex:
             self._by_text[key] = len(self.partitions)
             named = list(zip((column.name for column in self._columns), texts, strict=True))
             values = {name: text for name, (text, _) in named}
-            self.partitions.append(Partition(values, directory((name, local) for name, (_, local) in named)))
+            self.partitions.append(
+                Partition(values, partition_folders.text((name, local) for name, (_, local) in named))
+            )
         return self._by_text[key]
 
 

@@ -1,43 +1,25 @@
-"""Names, directories and listing of data files.
+"""Names and listing of data files, whose paths are encoded as URIs.
 
-Directories are escaped as Hive does, then the whole path is encoded as a URI; neither carries meaning, the log
-alone has the values. Source: PROTOCOL.md, "Data Files" (protocol-checklist LOG-W-08, PV-RW-04, PTH-W-03).
+Source: PROTOCOL.md, "Data Files" (protocol-checklist LOG-W-08, PTH-W-03).
 """
 
 from __future__ import annotations
 
 import random
-import re
 import string
 import uuid
-from collections.abc import Iterable
 from urllib.parse import quote
 
 import pyarrow.compute as pc
 
-from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY
 from delta_ds.kernel.storage.filesystem import Storage
 
-_ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _UNCHANGED_IN_URI = "/=:@!$&'()*+,;-._~"
 _EXTENSIONS = {
     "none": "", "uncompressed": "", "gzip": ".gz", "brotli": ".br", "lz4": ".lz4raw", "lz4_raw": ".lz4raw",
 }  # fmt: skip
 _ALPHANUMERIC = string.ascii_letters + string.digits
 _RANDOM = random.SystemRandom()
-
-
-def escape(text: str) -> str:
-    """A column name or value as a part of a directory's name, as Hive and Spark escape it."""
-    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
-
-
-def directory(values: Iterable[tuple[str, str | None]]) -> str:
-    """The relative directory of a partition: `name=value/name=value`, not URI-encoded.
-
-    Null and the empty text are `__HIVE_DEFAULT_PARTITION__`.
-    """
-    return "/".join(f"{escape(name)}={escape(value or NULL_DIRECTORY)}" for name, value in values)
 
 
 def encode(path: str) -> str:

@@ -137,8 +137,8 @@ class CheckpointFile:
         self._sink = sink
         self._schema = schema
         self._writer = pq.ParquetWriter(
-            sink, schema, compression=_COMPRESSION, store_schema=False, store_decimal_as_integer=True,
-        )  # fmt: skip
+            sink, schema, compression=_COMPRESSION, store_schema=False, store_decimal_as_integer=True
+        )
         self._writer.add_key_value_metadata(dict(footer))
         self._pending: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0

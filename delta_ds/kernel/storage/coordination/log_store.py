@@ -98,9 +98,12 @@ class CoordinatedLogStore(LogStore):
         if version == 0:
             raise UNMANAGED_TABLE_THERE(table=self.storage.url, coordinator=coordinator.describe())
         raise CATALOG_BEHIND_LOG(
-            table=self.storage.url, coordinator=coordinator.describe(), version=version,
-            path=relative_commit_path(version), before=version - 1,
-        )  # fmt: skip
+            table=self.storage.url,
+            coordinator=coordinator.describe(),
+            version=version,
+            path=relative_commit_path(version),
+            before=version - 1,
+        )
 
     def _is_published_first(self, version: int) -> bool:
         return version == 0 and self.storage.coordinator.publishes_version_0

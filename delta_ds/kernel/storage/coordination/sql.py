@@ -147,8 +147,10 @@ class SqlCoordinator(CommitCoordinator):
         with self._transaction("commit to", table.name, writes=True) as run:
             moved = run.change(
                 "UPDATE delta_tables SET latest = ? WHERE id = ? AND latest = ?",
-                commit.version, table.id, commit.version - 1,
-            )  # fmt: skip
+                commit.version,
+                table.id,
+                commit.version - 1,
+            )
             if moved:
                 run.change(
                     "INSERT INTO delta_commits VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -162,9 +164,11 @@ class SqlCoordinator(CommitCoordinator):
         found = self._ratified(run, table, commit.version, commit.version)
         if found.latest < commit.version:
             raise COORDINATOR_UNAVAILABLE(
-                verb="commit to", table=table.name, coordinator=self.describe(),
+                verb="commit to",
+                table=table.name,
+                coordinator=self.describe(),
                 reason=f"version {commit.version} cannot be ratified after version {found.latest}; nothing was written",
-            )  # fmt: skip
+            )
         known = found.commits[0] if found.commits else None
         if known is None or (known.file_name, known.content) != (commit.file_name, commit.content):
             raise FileExistsError(f"version {commit.version} of {table.name} is ratified already")

@@ -138,9 +138,10 @@ class SQLiteCoordinator(SqlCoordinator):
                 self._make(connection)
             elif version != SCHEMA_VERSION:
                 raise sqlite3.DatabaseError(
-                    "it holds no coordinator" if not version
+                    "it holds no coordinator"
+                    if not version
                     else f"its schema has version {version}, and this version of delta_ds knows {SCHEMA_VERSION}"
-                )  # fmt: skip
+                )
         except BaseException:
             connection.close()
             raise

@@ -321,9 +321,10 @@ _PROVIDERS = {
 _PROVIDER_SETTING = "fs.s3a.aws.credentials.provider"
 
 _ENCRYPTION = {
-    "aes256": "AES256", "sse-s3": "AES256", "sse-kms": "aws:kms", "aws:kms": "aws:kms", "dsse-kms": "aws:kms:dsse",
-    "aws:kms:dsse": "aws:kms:dsse",
-}  # fmt: skip
+    **dict.fromkeys(("aes256", "sse-s3"), "AES256"),
+    **dict.fromkeys(("sse-kms", "aws:kms"), "aws:kms"),
+    **dict.fromkeys(("dsse-kms", "aws:kms:dsse"), "aws:kms:dsse"),
+}
 _CUSTOMER_KEY = ("sse-c",)
 
 

@@ -15,11 +15,19 @@ Source: conflict-matrix section 11; PROTOCOL.md, "Row Tracking", "Deletion Vecto
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from delta_ds.exceptions import ConcurrentAppendException, ConcurrentDeleteReadException
+from delta_ds.conditions.transaction import (
+    BROUGHT_ROWS_BACK,
+    CHANGED_READ_ROWS,
+    CHANGED_SAME_ROWS,
+    CONCURRENT_APPEND_OF_ROWS,
+    DELETED_CHANGED_FILE,
+    MOVED_ROWS_NOT_FOUND,
+    REMOVED_FILE_OF_UNKNOWN_PARTITION,
+)
 from delta_ds.kernel.actions import AddFile, RemoveFile, without_nulls
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.data.read.plan import FileSlice
@@ -27,18 +35,17 @@ from delta_ds.kernel.data.values.statistics_json import with_wide_bounds
 from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.scan.scan import vector_descriptor
-from delta_ds.kernel.transaction.conflict_errors import file_conflict
 from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.row_ids import num_records
 from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of, selected
 from delta_ds.kernel.transaction.row_level.winning_rows import WinningRows, find_moved
+from delta_ds.kernel.transaction.winning_commit import Conflict, WinningCommit, file_conflict
 
 if TYPE_CHECKING:
-    from delta_ds.exceptions import DeltaConcurrentModificationException
+    from delta_ds.conditions.record import ErrorCondition
     from delta_ds.kernel.data.values.deletion_vector import Positions
     from delta_ds.kernel.transaction.pending import Pending, RowChanges
-    from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
 
 # Of a predicate that names thousands of keys an error shows the beginning.
@@ -97,10 +104,7 @@ class _RowCheck:
         for path in stay:
             self._check_shared(path)
         if gone and not rows.only_moved:
-            raise self._deleted_read(
-                gone[0],
-                f"removed a file with {len(self._deleted[gone[0]])} rows that this transaction changes",
-            )
+            raise self._conflict(DELETED_CHANGED_FILE, gone[0], rows=len(self._deleted[gone[0]]))
         if not rows.only_moved:
             self._check_brought()
             if self._changes.misses_count:
@@ -117,13 +121,9 @@ class _RowCheck:
         vector = self._rows.changed_vector(path)
         shared = np.intersect1d(vector.gone, self._deleted[path], assume_unique=True)
         if len(shared):
-            raise self._deleted_read(
-                path, f"deleted or changed {_rows(len(shared))} that this transaction changes too"
-            )
+            raise self._conflict(CHANGED_SAME_ROWS, path, rows=_rows(len(shared)))
         if len(vector.back):
-            raise self._deleted_read(
-                path, f"brought {_rows(len(vector.back))} back into a file that this transaction changes"
-            )
+            raise self._conflict(BROUGHT_ROWS_BACK, path, rows=_rows(len(vector.back)))
 
     # --- 2. rows that are new
 
@@ -140,10 +140,7 @@ class _RowCheck:
         pieces = pieces_of(files, found, self._snapshot.physical_partition_columns)
         hit = self._wanted.first([*pieces, *self._brought_back()])
         if hit is not None:
-            raise self._conflict(
-                ConcurrentAppendException, hit[0],
-                f"added {_some_rows(hit[1])} that this transaction should have read",
-            )  # fmt: skip
+            raise self._conflict(CONCURRENT_APPEND_OF_ROWS, hit[0], rows=_some_rows(hit[1]))
 
     @property
     def _passes_over_new_rows(self) -> bool:
@@ -185,7 +182,7 @@ class _RowCheck:
         for path in [path for path in self._rows.removed if path not in seen]:
             unseen = self._rows.removed_piece(path, self._snapshot.physical_partition_columns)
             if unseen is None:
-                raise self._deleted_read(path, "removed a file of which it does not tell the partition")
+                raise self._conflict(REMOVED_FILE_OF_UNKNOWN_PARTITION, path)
             if path in self._rows.added:
                 unseen = selected(unseen, self._rows.changed_vector(path).gone)
             self._refuse_taken(unseen)
@@ -193,9 +190,7 @@ class _RowCheck:
     def _refuse_taken(self, piece: FileSlice) -> None:
         hit = self._wanted.first([piece])
         if hit is not None:
-            raise self._deleted_read(
-                piece.path, f"deleted or changed {_some_rows(hit[1])} that this transaction has read"
-            )
+            raise self._conflict(CHANGED_READ_ROWS, piece.path, rows=_some_rows(hit[1]))
 
     # --- rows that were moved
 
@@ -207,10 +202,7 @@ class _RowCheck:
         targets = self._pieces_added([path for path in self._rows.added if path not in self._rows.removed])
         found = find_moved(pending.storage, pending.state, before, targets)
         if found is None:
-            raise self._deleted_read(
-                gone[0],
-                "rewrote files, and not every row that this transaction changes is found again by its row id",
-            )
+            raise self._conflict(MOVED_ROWS_NOT_FOUND, gone[0])
         return {canonical_path(path, pending.storage): positions for path, positions in found.items()}
 
     def _own_removes(self) -> list[RemoveFile]:
@@ -283,17 +275,13 @@ class _RowCheck:
 
     # --- errors
 
-    def _deleted_read(self, path: str, what: str) -> DeltaConcurrentModificationException:
-        return self._conflict(ConcurrentDeleteReadException, path, what)
+    def _conflict(self, condition: ErrorCondition[Conflict], path: str, **values: Any) -> Conflict:
+        partition = partition_values(self._snapshot, canonical_path(path, self._pending.storage))
+        return file_conflict(
+            condition, self._pending, self._commit, path, partition, sought=self._sought(), **values
+        )
 
-    def _conflict(
-        self, kind: type[DeltaConcurrentModificationException], path: str, what: str
-    ) -> DeltaConcurrentModificationException:
-        canonical = canonical_path(path, self._pending.storage)
-        values = partition_values(self._snapshot, canonical)
-        return file_conflict(kind, self._pending, self._commit, path, values, what + self._looking_for())
-
-    def _looking_for(self) -> str:
+    def _sought(self) -> str:
         predicate = self._wanted.predicate
         text = "" if predicate is None else str(predicate)
         shown = text if len(text) <= _LONGEST_PREDICATE else f"{text[:_LONGEST_PREDICATE]}..."

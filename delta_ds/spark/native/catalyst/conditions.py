@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.spark.native.catalyst.filters import Paths, translate
 from delta_ds.spark.native.jvm import Jvm
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.spark.engines.java_object import JavaObject
 
 
 def implied_predicates(
@@ -83,7 +84,7 @@ def equal_keys(condition: Column, side: DataFrame, other: DataFrame) -> list[tup
     return found
 
 
-def _conjuncts(expression: Any) -> Iterator[Any]:
+def _conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
     if expression.nodeName() == "And":
         yield from _conjuncts(expression.left())
         yield from _conjuncts(expression.right())
@@ -91,6 +92,6 @@ def _conjuncts(expression: Any) -> Iterator[Any]:
         yield expression
 
 
-def _is_of(expression: Any, output: Any) -> bool:
+def _is_of(expression: JavaObject, output: JavaObject) -> bool:
     references = expression.references()
     return bool(references.nonEmpty()) and bool(references.subsetOf(output))

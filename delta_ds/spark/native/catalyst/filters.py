@@ -11,7 +11,7 @@ Source: Spark's `org.apache.spark.sql.catalyst.expressions`; names of nodes are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.events.spark import FILTER_NOT_TRANSLATED
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL
@@ -40,6 +40,9 @@ from delta_ds.spark.native.catalyst.nodes import (
     unwrap,
 )
 from delta_ds.spark.native.catalyst.values import agrees, constant, data_type, items
+
+if TYPE_CHECKING:
+    from delta_ds.spark.engines.java_object import JavaObject
 
 Paths = Callable[[tuple[str, ...]], "tuple[str, ...] | None"]
 
@@ -92,7 +95,7 @@ _FUNCTIONS: dict[str, _Function] = {
 }  # fmt: skip
 
 
-def translate(filters: Any, paths: Paths, timezone: str) -> list[Expression]:
+def translate(filters: JavaObject, paths: Paths, timezone: str) -> list[Expression]:
     """What the filters that Spark hands to `FileIndex.listFiles` demand, as far as the kernel can say it.
 
     Parameters
@@ -115,7 +118,7 @@ def translate(filters: Any, paths: Paths, timezone: str) -> list[Expression]:
     return [part for parts in translated for part in parts]
 
 
-def _translate_one(expression: Any, paths: Paths, timezone: str) -> list[Expression]:
+def _translate_one(expression: JavaObject, paths: Paths, timezone: str) -> list[Expression]:
     from py4j.protocol import Py4JError
 
     try:
@@ -284,8 +287,9 @@ class _Translation:
 
 # Nodes that are their children joined, nothing more.
 _ON_EXACT = {
-    "And": "and", "Or": "or", "Not": "not", "In": "in", "Coalesce": "coalesce", "If": "case", "CaseWhen": "case",
-}  # fmt: skip
+    **{name: name.lower() for name in ("And", "Or", "Not", "In", "Coalesce")},
+    **dict.fromkeys(("If", "CaseWhen"), "case"),
+}
 
 
 def _parts(node: Node) -> Iterator[Node]:

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.events.spark import FILTER_VALUES_NOT_READ
 from delta_ds.records import dataclass
+
+if TYPE_CHECKING:
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 _SEPARATOR = "\u0001"
 # Each of the values costs a call; more of them than this are treated as not known.
@@ -60,7 +63,7 @@ def tree(nodes: Sequence[Mapping[str, Any]]) -> Node:
     return root
 
 
-def nodes_of(expression: Any) -> list[dict[str, Any]]:
+def nodes_of(expression: JavaObject) -> list[dict[str, Any]]:
     """The nodes of a Catalyst expression, with what `toJSON` leaves out filled in.
 
     Parameters
@@ -105,7 +108,7 @@ def _parents(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     return out
 
 
-def _node_at(position: int, parents: Sequence[tuple[int, int]], found: dict[int, Any]) -> Any:
+def _node_at(position: int, parents: Sequence[tuple[int, int]], found: dict[int, Any]) -> JavaValue:
     """The JVM's node at a position of the list; those on the way to it are kept in `found`."""
     way = []
     while position not in found:
@@ -117,12 +120,12 @@ def _node_at(position: int, parents: Sequence[tuple[int, int]], found: dict[int,
     return node
 
 
-def _complete_literal(literal: Any, node: dict[str, Any]) -> None:
+def _complete_literal(literal: JavaObject, node: dict[str, Any]) -> None:
     value = literal.value()
     node["value"] = bytes(value).hex() if isinstance(value, (bytes, bytearray)) else value
 
 
-def _complete_set(in_set: Any, node: dict[str, Any]) -> None:
+def _complete_set(in_set: JavaObject, node: dict[str, Any]) -> None:
     values = in_set.hset()
     size, has_null = values.size(), bool(values.contains(None))
     if in_set.child().dataType().typeName() == "binary":
@@ -138,7 +141,7 @@ def _complete_set(in_set: Any, node: dict[str, Any]) -> None:
     node["hset"] = texts
 
 
-def _binary_items(values: Any, size: int) -> list[str | None] | None:
+def _binary_items(values: JavaObject, size: int) -> list[str | None] | None:
     if size > _MOST_BINARY_ITEMS:
         FILTER_VALUES_NOT_READ.log(reason="too_many_binary", values=size)
         return None
@@ -147,11 +150,11 @@ def _binary_items(values: Any, size: int) -> list[str | None] | None:
     return [None if item is None else bytes(item).hex() for item in raw]
 
 
-def _complete_cast(cast: Any, node: dict[str, Any]) -> None:
+def _complete_cast(cast: JavaObject, node: dict[str, Any]) -> None:
     node["evalMode"] = str(cast.evalMode().toString())
 
 
-def _complete_like(like: Any, node: dict[str, Any]) -> None:
+def _complete_like(like: JavaObject, node: dict[str, Any]) -> None:
     node["escapeChar"] = str(like.escapeChar())
 
 
