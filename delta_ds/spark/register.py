@@ -118,9 +118,9 @@ class Registration(Shown):
         from dataclasses import fields
 
         values = {f.name.replace("_", " "): getattr(self, f.name) for f in fields(self)}
-        found = [(name, value) for name, value in values.items() if isinstance(value, Capability)]
+        capabilities = [(name, value) for name, value in values.items() if isinstance(value, Capability)]
         active = table_of(
-            ("", "", "why"), found, lambda each: (each[0], "on" if each[1] else "off", each[1].reason)
+            ("", "", "why"), capabilities, lambda each: (each[0], "on" if each[1] else "off", each[1].reason)
         )
         ignored = table_of(
             ("setting without effect", "why"), list(self.settings_without_effect.items()), lambda each: each
@@ -260,7 +260,9 @@ def register_source_again(spark: SparkSession) -> None:
     others: list[SparkSession] = []
     if not jvm_problem(spark):  # of a server's each session has files of its own
         context = spark.sparkContext
-        others = [known for known in _sources if not jvm_problem(known) and known.sparkContext is context]
+        others = [
+            session for session in _sources if not jvm_problem(session) and session.sparkContext is context
+        ]
     for one in {spark, *others}:
         register_source(one, _sources.get(one, DeltaSource))
 
@@ -308,13 +310,13 @@ def _try_native(spark: SparkSession) -> None:
             rows = spark.range(_TRIAL_ROWS).selectExpr("id", "cast(id % 2 as string) as p")
             save(rows, {"path": folder, "partitionBy": "p"}, overwrite=False)
             read = load(spark, {"path": folder}, insert=insert_rows)
-            found = read.where("upper(p) = '1' or id = 4").orderBy("id").collect()
+            collected = read.where("upper(p) = '1' or id = 4").orderBy("id").collect()
         except NotNative:
             raise
         except Exception as error:
             text = str(error).strip().partition("\n")[0]
             raise NotNative(f"on Spark {spark.version}, which is not tested, it fails: {text}") from error
-    if [tuple(row) for row in found] != [(1, "1"), (3, "1"), (4, "0")]:
+    if [tuple(row) for row in collected] != [(1, "1"), (3, "1"), (4, "0")]:
         raise NotNative(f"on Spark {spark.version}, which is not tested, it reads wrong rows")
 
 
@@ -371,12 +373,12 @@ def _unless_off(spark: SparkSession, conf: str, native: Capability) -> Capabilit
     return Capability(False, f"{conf} is false") if native and session.is_off(spark, conf) else native
 
 
-def _pushdown_capability(wanted: bool | None) -> Capability:
-    if wanted is False:
+def _pushdown_capability(choice: bool | None) -> Capability:
+    if choice is False:
         return Capability(False, "as asked for")
     if plans_each_scan():
         return Capability(True, "files are skipped by the filters of a query")
-    if wanted:
+    if choice:
         return Capability(True, "as asked for; every DataFrame must be scanned with one filter only")
     return Capability(
         False,
