@@ -69,15 +69,15 @@ def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.
     """
     storage = snapshot.storage
     live = snapshot.live_files().table
-    found = [live["path"], vector_files(live["deletionVector"])]
+    columns = [live["path"], vector_files(live["deletionVector"])]
     segment_base = -1
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is not None:
         checkpoint, removes = _tombstones(snapshot, checkpoint)
         segment_base = checkpoint.version if checkpoint is not None else -1
-        found += [part for rows in removes for part in _named_paths(_young(rows, cutoff_ms))]
-    found += _named_in_commits(snapshot, listing, segment_base, cutoff_ms)
-    return _distinct(found, storage)
+        columns += [part for rows in removes for part in _named_paths(_young(rows, cutoff_ms))]
+    columns += _named_in_commits(snapshot, listing, segment_base, cutoff_ms)
+    return _distinct(columns, storage)
 
 
 def needed_by_commits(
@@ -88,11 +88,11 @@ def needed_by_commits(
     Together with `needed_in_checkpoint` of all parts of it, these are the needed paths.
     """
     live = head.state.files.table
-    found = [live["path"], vector_files(live["deletionVector"])]
+    columns = [live["path"], vector_files(live["deletionVector"])]
     checkpoint = snapshot.segment.checkpoint
     assert checkpoint is not None
-    found += _named_in_commits(snapshot, listing, checkpoint.version, cutoff_ms)
-    return _distinct(found, snapshot.storage)
+    columns += _named_in_commits(snapshot, listing, checkpoint.version, cutoff_ms)
+    return _distinct(columns, snapshot.storage)
 
 
 def needed_in_checkpoint(
@@ -114,10 +114,12 @@ def needed_in_checkpoint(
         live = select_in_checkpoint(
             storage, part, touched, columns, lambda files: row_numbers(files.num_rows), reader
         )
-    found = [column for table in live for column in (table["path"], vector_files(table["deletionVector"]))]
+    path_columns = [
+        column for table in live for column in (table["path"], vector_files(table["deletionVector"]))
+    ]
     for rows in _removes_in(storage, part):
-        found += _named_paths(_young(rows, cutoff_ms))
-    return _distinct(found, storage)
+        path_columns += _named_paths(_young(rows, cutoff_ms))
+    return _distinct(path_columns, storage)
 
 
 def _named_in_commits(
@@ -144,8 +146,8 @@ def paths_added_since(storage: Storage, version: int, below: int | None = None) 
     """
     commits = list_log(storage, version + 1).commits
     files = [file for v, file in commits.items() if v > version and (below is None or v < below)]
-    found = [part for rows in read_log_rows(storage, files, "add", "cdc") for part in _named_paths(rows)]
-    return _distinct(found, storage)
+    columns = [part for rows in read_log_rows(storage, files, "add", "cdc") for part in _named_paths(rows)]
+    return _distinct(columns, storage)
 
 
 def _distinct(parts: Sequence[pa.ChunkedArray], storage: Storage) -> pa.ChunkedArray:
@@ -219,7 +221,7 @@ def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa
 
 
 def _removes_in(storage: Storage, files: CheckpointFiles) -> Iterator[pa.StructArray]:
-    wanted = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
+    struct_type = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
     for path in files.paths:
         with open_file(storage, files, path) as opened:
             schema = opened.schema
@@ -234,12 +236,14 @@ def _removes_in(storage: Storage, files: CheckpointFiles) -> Iterator[pa.StructA
         for rows in table["remove"].chunks:
             rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
             if len(rows):
-                yield pa.StructArray.from_arrays(_conform_removes(rows, wanted), fields=list(wanted))
+                yield pa.StructArray.from_arrays(
+                    _conform_removes(rows, struct_type), fields=list(struct_type)
+                )
 
 
-def _conform_removes(rows: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
+def _conform_removes(rows: pa.StructArray, struct_type: pa.StructType) -> list[pa.Array]:
     """The fields of removes in a checkpoint; some writers store a struct of nulls where there is no vector."""
-    path, time, vector = fields_of(_without_vector(rows), wanted)
+    path, time, vector = fields_of(_without_vector(rows), struct_type)
     names = {f.name for f in rows.type}
     if "deletionVector" in names:
         kind = deletion_vector_type()
@@ -249,8 +253,8 @@ def _conform_removes(rows: pa.StructArray, wanted: pa.StructType) -> list[pa.Arr
 
 
 def _without_vector(rows: pa.StructArray) -> pa.StructArray:
-    kept = [f for f in rows.type if f.name != "deletionVector"]
-    return pa.StructArray.from_arrays([field_of(rows, f.name) for f in kept], fields=kept)
+    others = [f for f in rows.type if f.name != "deletionVector"]
+    return pa.StructArray.from_arrays([field_of(rows, f.name) for f in others], fields=others)
 
 
 # ---------------------------------------------------------------- deletion vectors
@@ -284,11 +288,11 @@ def vector_paths(vectors: pa.StructArray) -> pa.Array:
     key = pc.binary_join_element_wise(kinds.cast(pa.string()), names, texts([" "])[0])
     encoded = pc.if_else(inline, pa.nulls(1, pa.string())[0], key).dictionary_encode()
     named = encoded.dictionary.to_pylist()
-    found = _uuid_paths(named)
-    if found is None:
+    paths = _uuid_paths(named)
+    if paths is None:
         keys = [text.partition(" ") for text in named]
-        found = [DeletionVectorDescriptor(kind, name, None, 0, 0).path or "" for kind, _, name in keys]
-    return texts(found).take(encoded.indices)
+        paths = [DeletionVectorDescriptor(kind, name, None, 0, 0).path or "" for kind, _, name in keys]
+    return texts(paths).take(encoded.indices)
 
 
 def _uuid_paths(named: list[str]) -> list[str] | None:
