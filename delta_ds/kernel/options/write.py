@@ -153,8 +153,8 @@ class WriteOptions:
     @property
     def is_dynamic(self) -> bool:
         """Whether an overwrite replaces only the partitions that it writes to, by the options or the session."""
-        said = self.dynamic_partitions
-        return self.facts.dynamic_overwrite if said is None else said
+        option = self.dynamic_partitions
+        return self.facts.dynamic_overwrite if option is None else option
 
     @property
     def replaces_everything(self) -> bool:
@@ -322,13 +322,16 @@ def parse_write_options(
     InvalidOptionError
         An unknown name (with the nearest known one), a wrong value, or options that exclude each other.
     """
-    given = WRITE.parse(options, session_time_zone, unknown=unknown)
-    if not given.values.get("path", "").strip():
+    sorted_out = WRITE.parse(options, session_time_zone, unknown=unknown)
+    if not sorted_out.values.get("path", "").strip():
         raise InvalidOptionError("the option 'path' is missing: use .save('/path/of/the/table')")
     # Spark hands names over to a data source in lower case.
-    named = {properties.canonical_name(name): text for name, text in given.properties.items()}
+    named = {properties.canonical_name(name): text for name, text in sorted_out.properties.items()}
     parsed = WriteOptions(
-        storage_options=given.storage_options, properties=named, facts=given.facts, **given.values
+        storage_options=sorted_out.storage_options,
+        properties=named,
+        facts=sorted_out.facts,
+        **sorted_out.values,
     )
     _check_combination(parsed, overwrite)
     return parsed

@@ -169,12 +169,14 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
             if result is None:
                 rows = stored_rows(df, plan)
                 written = _write_files(jvm, rows, plan, target, hadoop_options)
-                found = read_parquet_files(plan.storage, plan.files, folder, counts=written.counts)
-                if written.rows not in (None, found.rows):
-                    _refuse_missing_rows(jvm, plan, target, written, found)
-                plan.storage.fsync([plan.storage.resolve(add["path"]) for add in found.adds])
-                _remove_leftovers(jvm, target, plan, found)
-                result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
+                parquet_files = read_parquet_files(plan.storage, plan.files, folder, counts=written.counts)
+                if written.rows not in (None, parquet_files.rows):
+                    _refuse_missing_rows(jvm, plan, target, written, parquet_files)
+                plan.storage.fsync([plan.storage.resolve(add["path"]) for add in parquet_files.adds])
+                _remove_leftovers(jvm, target, plan, parquet_files)
+                result = TaskResult(
+                    adds=parquet_files.adds, rows=parquet_files.rows, timezone=plan.rows.timezone
+                )
             staged.release()
     except Exception as error:
         ours = as_delta_error(error)
@@ -259,8 +261,8 @@ def _of_attempts(plan: WritePlan, successful: frozenset[tuple[int, ...]]) -> Cal
     tasks = {attempt[:2] for attempt in successful}
 
     def counts(path: str) -> bool:
-        found = _ATTEMPT.search(path)
-        attempt = () if found is None else tuple(map(int, found.groups()))
+        match = _ATTEMPT.search(path)
+        attempt = () if match is None else tuple(map(int, match.groups()))
         if attempt[:2] not in tasks:
             raise StorageError(
                 f"cannot write to {plan.storage.url}: {path} is of no task that Spark's scheduler has told the end of, "
@@ -274,34 +276,39 @@ def _of_attempts(plan: WritePlan, successful: frozenset[tuple[int, ...]]) -> Cal
 
 
 def _refuse_missing_rows(
-    jvm: Jvm, plan: WritePlan, target: str, written: _Written, found: ParquetFiles
+    jvm: Jvm, plan: WritePlan, target: str, written: _Written, parquet_files: ParquetFiles
 ) -> None:
     """Leave the write to the portable path, or refuse it, where the driver does not see what tasks have written."""
     folder = jvm.Path(target)
     files = file_system(jvm, folder)
-    if not found.adds and not found.unwanted and files.exists(folder) and len(files.listStatus(folder)):
+    if (
+        not parquet_files.adds
+        and not parquet_files.unwanted
+        and files.exists(folder)
+        and len(files.listStatus(folder))
+    ):
         raise NotNative(f"what Hadoop has written to {target} is not to be seen for Python's file system")
     raise StorageError(
-        f"cannot write to {plan.storage.url}: tasks have written {written.rows} rows, and {found.rows} are in the "
-        f"files that the driver sees in {target}; a path must name one and the same folder on every machine. "
+        f"cannot write to {plan.storage.url}: tasks have written {written.rows} rows, and {parquet_files.rows} are in "
+        f"the files that the driver sees in {target}; a path must name one and the same folder on every machine. "
         f"{NOTHING_WRITTEN}",
         parameters={"table": plan.storage.url, "path": target},
     )
 
 
 def _is_optimized(plan: WritePlan) -> bool:
-    wanted = plan.options.optimize_write
-    return bool(OPTIMIZE_WRITE.of(plan.state.properties) if wanted is None else wanted)
+    option = plan.options.optimize_write
+    return bool(OPTIMIZE_WRITE.of(plan.state.properties) if option is None else option)
 
 
-def _remove_leftovers(jvm: Jvm, target: str, plan: WritePlan, found: ParquetFiles) -> None:
+def _remove_leftovers(jvm: Jvm, target: str, plan: WritePlan, parquet_files: ParquetFiles) -> None:
     """Delete what is no data file: files without rows, and Hadoop's checksums of local files."""
-    if not found.adds:
+    if not parquet_files.adds:
         _remove(jvm, target, plan)
         return
-    paths = [encode(path) for path in found.unwanted]
+    paths = [encode(path) for path in parquet_files.unwanted]
     if plan.storage.address.scheme == "file":
-        written = [*(add["path"] for add in found.adds), *paths]
+        written = [*(add["path"] for add in parquet_files.adds), *paths]
         paths += [f"{head}/.{name}.crc" for head, _, name in (path.rpartition("/") for path in written)]
     discard(plan.storage, paths)
 

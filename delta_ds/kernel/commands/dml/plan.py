@@ -189,5 +189,5 @@ def evolve_table(snapshot: Snapshot, schema: StructType) -> TableState:
     SchemaError
         The table cannot have the schema.
     """
-    wanted = replace(snapshot.metadata, schema_string=schema_to_json(schema))
-    return with_metadata(snapshot.table_state, wanted, keep_names=False)
+    evolved = replace(snapshot.metadata, schema_string=schema_to_json(schema))
+    return with_metadata(snapshot.table_state, evolved, keep_names=False)

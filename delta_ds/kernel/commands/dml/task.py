@@ -83,8 +83,10 @@ class _Writer:
         if action is None or not (action == DELETE).any():
             self._write(data, ids, action)
         else:
-            kept = integers(np.flatnonzero(action != DELETE))
-            self._write(data.take(kept), [column.take(kept) for column in ids], action[action != DELETE])
+            remaining = integers(np.flatnonzero(action != DELETE))
+            self._write(
+                data.take(remaining), [column.take(remaining) for column in ids], action[action != DELETE]
+            )
         if self._changes is not None and action is not None:
             self._write_before(batch, ids, action)
 
