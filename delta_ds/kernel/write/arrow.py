@@ -7,15 +7,17 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.classes import OPTION_OF_THE_LOG
+from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.kernel.options.session_facts import REFUSE
-from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.plan import newest_snapshot, plan_write
+from delta_ds.kernel.write.intent import batch_intent
+from delta_ds.kernel.write.plan import plan_write
+from delta_ds.kernel.write.target import find_target, newest_snapshot
 from delta_ds.kernel.write.task import write_rows
 
 _BATCH_ROWS = 1 << 16
@@ -43,7 +45,7 @@ def write_arrow(
         A table, a batch, or a reader, which is read only once the write is planned; or an `ArrowStream`. The index of
         a pandas DataFrame is no column.
     mode
-        `append` or `overwrite`.
+        `append`, `overwrite`, `ignore`, `error` or `errorifexists`.
     options
         As for `df.write`, but for the path; see `WRITE_OPTIONS`.
 
@@ -93,13 +95,14 @@ def write_batches(
     transaction
         On the version to start from, where one is open already; else the newest is looked up.
     """
-    if mode not in ("append", "overwrite"):
-        raise InvalidOptionError(f"the mode of a write is append or overwrite, not {mode!r}")
-    overwrite = mode == "overwrite"
     if transaction is None:
         transaction = Transaction(storage, newest_snapshot(storage))
-    parsed = parse_write_options(
-        {**(options or {}), "path": storage.url}, overwrite=overwrite, unknown=REFUSE
-    )
-    plan = plan_write(storage, transaction.snapshot, schema, parsed, overwrite=overwrite)
+    for name in options or {}:
+        if is_of_store(name) or name.lower() in ("path", "paths"):
+            raise OPTION_OF_THE_LOG(option=name)
+    intent = batch_intent({**(options or {}), "path": storage.url}, mode, unknown=REFUSE)
+    target = find_target(intent, transaction)
+    if target.nothing_to_do:
+        return None
+    plan = plan_write(target, schema)
     return finish_write(plan, [write_rows(plan, batches)], transaction)

@@ -28,7 +28,7 @@ from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.kernel.write.plan import has_transaction
+from delta_ds.kernel.write.target import has_transaction
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import replace
 from delta_ds.spark.auto_compaction import compact_after, settings_of
@@ -40,6 +40,7 @@ from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.engines.environment import tasks_problem
 from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.progress import work_of
+from delta_ds.spark.session_facts import facts_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -115,7 +116,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         """Decide how rows are written: once, before any is; parameters as of `plan_dml`."""
         self._how = {
             "computed": tuple(computed), "generates": tuple(generates), "after": after,
-            "timezone": self.target.timezone,
+            "timezone": self.target.timezone, "facts": facts_of(self.target.spark),
         }  # fmt: skip
         self._row_columns = self.target.engine.row_columns()
         self.plan = self._make_plan(columns_of=self._row_columns)

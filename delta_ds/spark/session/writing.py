@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.session import TABLE_OR_VIEW_ALREADY_EXISTS
 from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel.options.write import ERROR, IGNORE
+from delta_ds.kernel.write.intent import APPEND, OVERWRITE, save_mode
 from delta_ds.spark.table_names import with_path
 from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, Definition, as_new_table
 from delta_ds.spark.writes.request import (
-    APPEND,
     APPEND_AS_TABLE,
     INSERT_INTO,
-    OVERWRITE,
     SAVE,
     WriteRequest,
-    save_mode,
 )
 from delta_ds.spark.writes.write import write
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.options.stream_write import check_mode
+from delta_ds.kernel.write.intent import check_mode
 from delta_ds.spark.catalog.creation import NewTable, create_empty
 from delta_ds.spark.catalog.names import find_table, name_parts
 from delta_ds.spark.catalog.places import CREATE, place_of

@@ -15,8 +15,9 @@ from delta_ds.kernel.operations import (
     REPLACE_TABLE_AS_SELECT,
 )
 from delta_ds.kernel.options.write import ERROR, NewTableOptions
+from delta_ds.kernel.write.intent import OVERWRITE
 from delta_ds.records import dataclass, field
-from delta_ds.spark.writes.request import OVERWRITE, SAVE_AS_TABLE, Way, WriteRequest
+from delta_ds.spark.writes.request import SAVE, WriteRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +28,6 @@ _OPERATIONS = {
     REPLACE: REPLACE_TABLE_AS_SELECT,
     CREATE_OR_REPLACE: CREATE_OR_REPLACE_TABLE_AS_SELECT,
 }
-_NEW_TABLE = Way("create")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def as_new_table(rows: DataFrame, table: Definition, options: Mapping[str, str])
     )
     return WriteRequest(
         rows,
-        SAVE_AS_TABLE if table.is_save_as_table else _NEW_TABLE,
+        SAVE,
         ERROR if table.mode == CREATE else OVERWRITE,
         {**table.options, **_counting(table, options)},
         table.partitioning,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from delta_ds.events.spark import PORTABLE_WRITE
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.options.write import IGNORE, REPORT_FOLDER_OPTION, TASKS_OPTION
+from delta_ds.kernel.write.intent import APPEND, OVERWRITE, batch_intent
 from delta_ds.reporting.mailbox import take_reports
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.engines.kind import jvm_problem, of_kind
@@ -25,7 +26,7 @@ from delta_ds.spark.table_names import FORMAT, path_option
 from delta_ds.spark.writes.casts import overflow_of_inserts
 from delta_ds.spark.writes.columns import align
 from delta_ds.spark.writes.options import complete_options
-from delta_ds.spark.writes.request import APPEND, OVERWRITE, SAVE, WriteRequest
+from delta_ds.spark.writes.request import SAVE, WriteRequest
 from delta_ds.spark.writes.target import existing_table, find_table
 
 if TYPE_CHECKING:
@@ -50,17 +51,20 @@ def write(request: WriteRequest) -> None:
     spark = request.rows.sparkSession
     facts = facts_of(spark)
     options = complete_options(request, facts)
+    overwrite = request.mode == OVERWRITE
+    # What no table can honour is refused before one is looked at.
+    intent = batch_intent(options, OVERWRITE if overwrite else APPEND)
     rows = request.rows
     if request.way.is_aligned:
         table = existing_table(spark, options, request.way.call)
-        rows = align(rows, table, request.way, options, facts)
+        rows = align(rows, table, request.way, intent.options, facts)
     elif (
         request.mode == IGNORE and path_option(options) is not None and find_table(spark, options) is not None
     ):
         return
     try:
         with overflow_of_inserts(rows):
-            _carry_out(rows, options, overwrite=request.mode == OVERWRITE)
+            _carry_out(rows, options, overwrite=overwrite)
     except SchemaError:
         if rows is not request.rows and not jvm_problem(spark):
             # Constants that no column can hold are told first, as Spark computes them before anything is checked.

@@ -11,10 +11,11 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, ProtocolChangedException, TableExistsError
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.write.arrow import write_arrow
 from delta_ds.kernel.write.finish import finish_write
+from delta_ds.kernel.write.intent import batch_intent
 from delta_ds.kernel.write.plan import WritePlan, plan_write
+from delta_ds.kernel.write.target import find_target
 from delta_ds.kernel.write.task import write_rows
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
@@ -34,9 +35,8 @@ def write(path: Path, **options: str) -> int | None:
 
 def plan(path: Path, **options: str) -> WritePlan:
     """Of a table that is not there yet."""
-    storage = open_storage(str(path), {})
-    parsed = parse_write_options({"path": str(path), **options}, overwrite=False)
-    return plan_write(storage, None, schema_from_arrow(ROWS.schema), parsed, overwrite=False)
+    intent = batch_intent({"path": str(path), **options}, "append")
+    return plan_write(find_target(intent), schema_from_arrow(ROWS.schema))
 
 
 @pytest.mark.parametrize(("word", "mode"), [("error", "ErrorIfExists"), ("Ignore", "Ignore")])
