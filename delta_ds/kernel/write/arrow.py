@@ -12,12 +12,11 @@ from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.kernel.options.session_facts import REFUSE
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import StructType
-from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.intent import batch_intent
 from delta_ds.kernel.write.plan import plan_write
-from delta_ds.kernel.write.target import find_target, newest_snapshot
+from delta_ds.kernel.write.target import find_target
 from delta_ds.kernel.write.task import write_rows
 
 _BATCH_ROWS = 1 << 16
@@ -63,7 +62,7 @@ def write_arrow(
     given = _arrow(rows)
     batches = [given] if isinstance(given, pa.RecordBatch) else given
     schema = schema_from_arrow(given.schema)
-    return write_batches(transaction.storage, schema, batches, mode, options, transaction)
+    return write_batches(transaction, schema, batches, mode, options)
 
 
 def _arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
@@ -77,12 +76,11 @@ def _arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
 
 
 def write_batches(
-    storage: Storage,
+    transaction: Transaction,
     schema: StructType,
     batches: Iterable[pa.RecordBatch],
     mode: str = "append",
     options: Mapping[str, Any] | None = None,
-    transaction: Transaction | None = None,
 ) -> int | None:
     """Write rows whose Delta schema is known; otherwise as `write_arrow`.
 
@@ -92,15 +90,11 @@ def write_batches(
         Of the rows.
     batches
         The rows; looked at only once the write is planned.
-    transaction
-        On the version to start from, where one is open already; else the newest is looked up.
     """
-    if transaction is None:
-        transaction = Transaction(storage, newest_snapshot(storage))
     for name in options or {}:
         if is_of_store(name) or name.lower() in ("path", "paths"):
             raise OPTION_OF_THE_LOG(option=name)
-    intent = batch_intent({**(options or {}), "path": storage.url}, mode, unknown=REFUSE)
+    intent = batch_intent({**(options or {}), "path": transaction.storage.url}, mode, unknown=REFUSE)
     target = find_target(intent, transaction)
     if target.nothing_to_do:
         return None

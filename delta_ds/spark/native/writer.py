@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED, WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
@@ -20,6 +21,7 @@ from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.storage.write_errors import NOTHING_WRITTEN
 from delta_ds.kernel.transaction.transaction import Transaction
@@ -42,7 +44,7 @@ from delta_ds.spark.native.snapshot_isolation import pin_snapshots
 from delta_ds.spark.native.stored_columns import COPY, check_writable, stored_columns
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import time_zone
-from delta_ds.spark.table_names import check_path
+from delta_ds.spark.table_names import check_path, path_option
 from delta_ds.spark.writer import compact_as_planned
 
 if TYPE_CHECKING:
@@ -192,8 +194,12 @@ def _stage_by_arrow(
 
 
 def _root(jvm: Jvm, plan: WritePlan, options: Mapping[str, str]) -> str:
-    root = hadoop_root(jvm, options, plan.options.path, new=plan.read_version < 0)
-    return root or f"file:{plan.storage.url.rstrip('/')}/"
+    return _folder(jvm, options, plan.options.path, new=plan.read_version < 0)
+
+
+def _folder(jvm: Jvm, options: Mapping[str, str], path: str, *, new: bool = False) -> str:
+    root = hadoop_root(jvm, options, path, new=new)
+    return root or f"file:{open_storage(path, {}).url.rstrip('/')}/"
 
 
 @dataclass(frozen=True)
@@ -313,6 +319,12 @@ def _remove_empty(jvm: Jvm, folder: str) -> None:
     files = file_system(jvm, path)
     if files.exists(path) and len(files.listStatus(path)) == 0:
         files.delete(path, False)
+
+
+def refresh_written_rows(spark: SparkSession, options: Mapping[str, str]) -> None:
+    """The same of the table that the data source has written to; where Spark cannot open the store, it caches none."""
+    with suppress(NotNative):
+        refresh_cached_rows(spark, _folder(Jvm.of(spark), options, path_option(options) or ""))
 
 
 def refresh_cached_rows(spark: SparkSession, root: str) -> None:

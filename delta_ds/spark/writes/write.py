@@ -100,8 +100,8 @@ def _carry_out(rows: DataFrame, options: Mapping[str, str], *, overwrite: bool) 
             PORTABLE_WRITE.log(reason=why.reason)
             if isinstance(why, GeneratesNumbers):
                 rows, options = _by_known_tasks(rows, options)
-    options = seal(spark, with_session_settings(spark, options), FORMAT)
-    writer = rows.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
+    sealed = seal(spark, with_session_settings(spark, options), FORMAT)
+    writer = rows.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**sealed)
     # The commit is made in a process of its own; on Spark Connect on another machine, with listeners of its own.
     reports: AbstractContextManager[str | None]
     reports = of_kind(spark, classic=take_reports(), connect=nullcontext())
@@ -109,6 +109,10 @@ def _carry_out(rows: DataFrame, options: Mapping[str, str], *, overwrite: bool) 
         if folder is not None:
             writer = writer.option(REPORT_FOLDER_OPTION, folder)
         call_original(writer, "save")
+    if not jvm_problem(spark):
+        from delta_ds.spark.native.writer import refresh_written_rows
+
+        refresh_written_rows(spark, options)
 
 
 def _by_known_tasks(df: DataFrame, options: Mapping[str, str]) -> tuple[DataFrame, Mapping[str, str]]:

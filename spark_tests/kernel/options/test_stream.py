@@ -96,12 +96,6 @@ def test_secrets_are_not_shown() -> None:
     assert options.storage_options["key"] == "s3cr3t"
 
 
-def test_a_streaming_write_takes_the_options_of_a_batch_write() -> None:
-    options = {"path": "/t", "mergeSchema": "true", "partitionBy": "p", "checkpointLocation": "/c"}
-    parsed = stream_intent(options, "append").options
-    assert (parsed.merge_schema, parsed.partition_by, parsed.txn_app_id) == (True, ("p",), None)
-
-
 def test_update_mode_is_refused_with_advice() -> None:
     with pytest.raises(UnsupportedOperationError, match=r"foreachBatch.*merge"):
         stream_intent({"path": "/t"}, "update")

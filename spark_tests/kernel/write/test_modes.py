@@ -194,16 +194,6 @@ def test_options_that_cannot_be_honoured_are_refused(
     assert caught.value.condition == condition
 
 
-def test_user_metadata_is_in_the_history(tmp_path: Path) -> None:
-    write(tmp_path, FIVE, userMetadata="hello")
-    assert DeltaLog(tmp_path).history()[0]["userMetadata"] == "hello"
-
-
-def test_files_hold_no_more_rows_than_asked_for(tmp_path: Path) -> None:
-    write(tmp_path, FIVE, maxRecordsPerFile=2)
-    assert len(actions(tmp_path, 0, "add")) == 3
-
-
 def test_codec_is_in_the_name_and_the_file(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -211,15 +201,6 @@ def test_codec_is_in_the_name_and_the_file(tmp_path: Path) -> None:
     (add,) = actions(tmp_path, 0, "add")
     assert add["path"].endswith(".gz.parquet")
     assert pq.ParquetFile(tmp_path / add["path"]).metadata.row_group(0).column(0).compression == "GZIP"
-
-
-def test_schema_grows_only_when_asked_to(tmp_path: Path) -> None:
-    write(tmp_path, FIVE)
-    wider = FIVE.append_column("new", pa.array(["x"] * 5))
-    with pytest.raises(DeltaError, match="mergeSchema"):
-        write(tmp_path, wider)
-    assert write(tmp_path, wider, mergeSchema="true") == 1
-    assert {row["new"] for row in rows(tmp_path)} == {None, "x"}
 
 
 def test_overwritten_schema_may_change_types_and_partitioning(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.exceptions import InvalidOptionError, ProtocolChangedException, TableExistsError
-from delta_ds.kernel.options.write import parse_write_options
+from delta_ds.exceptions import ProtocolChangedException, TableExistsError
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.write.arrow import write_arrow
 from delta_ds.kernel.write.finish import finish_write
@@ -72,10 +71,3 @@ def test_without_it_the_conflict_is_what_happened(tmp_path: Path) -> None:
     with pytest.raises(ProtocolChangedException):
         finish_write(late, written)
     assert files(tmp_path) == 1
-
-
-def test_values_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOptionError, match="error or ignore"):
-        parse_write_options({"path": "/p", "ifExists": "maybe"}, overwrite=False)
-    with pytest.raises(InvalidOptionError, match="an overwrite replaces"):
-        parse_write_options({"path": "/p", "ifExists": "error"}, overwrite=True)

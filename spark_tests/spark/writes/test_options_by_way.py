@@ -40,7 +40,7 @@ from delta_ds.spark import schema as schemas
 from delta_ds.spark.source import DeltaSource
 from delta_ds.spark.table_names import with_path
 from delta_ds.spark.writes import request
-from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, Definition, as_new_table
+from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, NewTable, as_new_table
 from delta_ds.spark.writes.options import complete_options, with_facts
 from delta_ds.spark.writes.request import SAVE, Way, WriteRequest
 from spark_tests.kernel.write.tables import actions, create
@@ -93,7 +93,8 @@ def _by_log(mode: str) -> Call:
 
 def _by_source(mode: str) -> Call:
     def write(path: Path, tasks: Sequence[pa.RecordBatch], options: Texts, settings: Texts) -> None:
-        source = DeltaSource(with_path(options, str(path), "save"))
+        # Spark hands names over to a data source in lower case.
+        source = DeltaSource({name.lower(): t for name, t in with_path(options, str(path), "save").items()})
         data = schemas.to_spark(schema_from_arrow(tasks[0].schema))
         writer = cast(Any, source.writer(data, mode == OVERWRITE))
         writer.commit([writer.write(iter([task])) for task in tasks])
@@ -131,7 +132,7 @@ def _call(way: Way, mode: str, **more: Any) -> Call:
 
 
 def _making(mode: str, **more: Any) -> Call:
-    return _request(lambda options: as_new_table(_ROWLESS, Definition(mode, **more), options))
+    return _request(lambda options: as_new_table(_ROWLESS, NewTable(mode), options, **more))
 
 
 WAYS: dict[str, dict[str, Call]] = {
@@ -289,12 +290,14 @@ def _everywhere(seen: Any) -> dict[str, Any]:
 _TRANSACTION = {
     "seen": _transactions, "outcomes": _everywhere([("a", 7)]), "times": 2,
 }  # fmt: skip
+# Any property of a table may be among the options.
+_PROPERTY = "delta.appendOnly"
 _DESCRIPTION = NewTableOptions("CREATE TABLE AS SELECT", description="told").text()
 
 ASKED: dict[str, Asked] = {
     "path": Asked("{folder}", _ids, {**_everywhere(ILLEGAL), NEW_STREAM: ILLEGAL, STREAM: ILLEGAL}),
     "mergeSchema": Asked(
-        "true", _layout, {NEW: ("id p x", "", ""), ADDED: ("id p x", "p", ""), REPLACED: ("id p x", "p", "")},
+        "TRUE", _layout, {NEW: ("id p x", "", ""), ADDED: ("id p x", "p", ""), REPLACED: ("id p x", "p", "")},
         rows=EXTRA, wrong="maybe",
     ),
     "overwriteSchema": Asked(
@@ -309,7 +312,7 @@ ASKED: dict[str, Asked] = {
         },
     ),
     "partitionOverwriteMode": Asked(
-        "dynamic", _ids, {NEW: [10, 11, 12], ADDED: [1, 2, 10, 11, 12], REPLACED: [2, 10, 11, 12]}, wrong="some",
+        "Dynamic", _ids, {NEW: [10, 11, 12], ADDED: [1, 2, 10, 11, 12], REPLACED: [2, 10, 11, 12]}, wrong="some",
     ),
     "partitionBy": Asked(
         "p", _layout, {NEW: ("id p", "p", ""), ADDED: MISMATCH, REPLACED: MISMATCH}, table=_table(), wrong="`p",
@@ -331,7 +334,7 @@ ASKED: dict[str, Asked] = {
         "false", lambda path: {add["dataChange"] for add in _adds(path)},
         {**_everywhere({False}), NEW: Refused("DELTA_DATA_CHANGE_FALSE"), TABLE: {False}}, wrong="maybe",
     ),
-    "compression": Asked("gzip", _codecs, _everywhere({"GZIP"}), wrong="rar"),
+    "compression": Asked("GZip", _codecs, _everywhere({"GZIP"}), wrong="rar"),
     "timeZone": Asked(
         "America/New_York", lambda path: _rows(path)[-1].get("d"),
         {NEW: None, ADDED: date(1969, 12, 31), REPLACED: date(1969, 12, 31)}, rows=AT, table=_dated,
@@ -356,6 +359,11 @@ ASKED: dict[str, Asked] = {
     "numberOfTasks": Asked(
         "2", lambda path: [row.get("k") for row in _rows(path)],
         {NEW: [None, None], ADDED: [1, 3], REPLACED: [1, 3]}, rows=TWO_TASKS[:1], table=_numbered, wrong="0",
+    ),
+    _PROPERTY: Asked(
+        "true", lambda path: DeltaLog(path).snapshot().metadata.configuration.get(_PROPERTY),
+        {NEW: "true", ADDED: None, REPLACED: None}, wrong="maybe",
+        wrong_is=Refused("DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"),
     ),
     "reportFolder": Asked("{folder}", lambda path: len(list(_folder(path).iterdir())), _everywhere(1)),
 }  # fmt: skip
@@ -408,7 +416,7 @@ def _expected(option: str, way: str, kind: str, call: Call) -> Any:
 
 
 def test_every_option_and_every_way_has_its_cells() -> None:
-    assert set(ASKED) == {option.name for option in WRITE_OPTIONS}
+    assert set(ASKED) - {_PROPERTY} == {option.name for option in WRITE_OPTIONS}
     named = {way for way in vars(request).values() if isinstance(way, Way)}
     assert {call.way for _, _, call in CALLS} - {None} == named
 
