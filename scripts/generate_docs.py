@@ -177,7 +177,7 @@ def stream_read_options() -> list[str]:
 
 
 def batch_only_options() -> list[str]:
-    from delta_ds.kernel.options.stream_write import BATCH_ONLY
+    from delta_ds.kernel.options.write import BATCH_ONLY
 
     return _table(["option", "why not"], [[_code(name), why] for name, why in BATCH_ONLY.items()])
 
