@@ -72,10 +72,11 @@ RETAIN_IGNORED = Event(
     "VACUUM ... RETAIN asks for less than the table's retention, which holds instead",
     "set `delta.deletedFileRetentionDuration` of the table",
 )  # fmt: skip
-REWRITE_BY_SPARK = Event(
-    "rewrite_by_spark", logging.INFO, ("table", "reason"),
-    "DELETE, UPDATE or MERGE rewrites files by Spark's own writer, not by Arrow in tasks",
-    "nothing; the reason says what would make it quicker",
+RULES_BY_SPARK = Event(
+    "rules_by_spark", logging.INFO, ("table", "reason"),
+    "a constraint or generated column is for Spark alone to evaluate, which does so in the query that finds the new"
+    " values of UPDATE or MERGE, and reads all columns that they need for it",
+    "nothing",
 )  # fmt: skip
 RULES_BY_SPARK = Event(
     "rules_by_spark", logging.INFO, ("table", "reason"),

@@ -121,6 +121,11 @@ SETTING_WITHOUT_EFFECT = Event(
     "a setting of delta-spark is set that has no effect here",
     "take it out, or see the reason",
 )  # fmt: skip
+PACKAGE_SHIPPED = Event(
+    "package_shipped", logging.INFO, ("table", "reason"),
+    "a command changes rows in tasks, and executors lack this package: it is sent to them, as by `ship`",
+    "nothing; it is there for the life of the application",
+)  # fmt: skip
 SHIP_NOT_ENOUGH = Event(
     "ship_not_enough", logging.WARNING, ("reason",),
     "`ship` brought this package to executors, which lack more than that",
