@@ -37,11 +37,11 @@ from delta_ds.kernel.commands.compute_statistics import compute_statistics
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.dml.candidates import candidate_files
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import plan_dml
-from delta_ds.kernel.commands.dml.task import CLAUSE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.drop_feature import drop_feature_support
 from delta_ds.kernel.commands.fsck.command import check
 from delta_ds.kernel.commands.generate import generate

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.data.rows.generated import generation_expression
 from delta_ds.kernel.data.rows.identity import is_identity
-from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
+from delta_ds.kernel.data.rows.plan import ColumnsOf, plan_changed_rows
 from delta_ds.kernel.data.write.write_spec import write_spec
 from delta_ds.kernel.features import (
     CHANGE_DATA_FEED,
@@ -41,8 +41,6 @@ class DmlPlan:
     ----------
     write
         How rows become rows of the table and are laid into files, and what the table is afterwards.
-    before
-        The same for rows as they were, which need not meet any check: they go to change files only.
     records_changes
         Whether change files are written.
     tracked
@@ -54,11 +52,15 @@ class DmlPlan:
     """
 
     write: WritePlan
-    before: RowPlan
     records_changes: bool
     tracked: bool
     uses_deletion_vectors: bool
     folder: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def inserts(self) -> WritePlan:
+        """How new rows are written: nothing of theirs is to be kept, and ids follow from where they come to lie."""
+        return replace(self.write, files=replace(self.write.files, extra_columns=()))
 
 
 def plan_dml(
@@ -99,6 +101,7 @@ def plan_dml(
     name = snapshot.storage.url
     snapshot.table_state.check_writable()
     state = after or snapshot.table_state
+    records_changes = state.enabled(CHANGE_DATA_FEED)
     rows = plan_changed_rows(
         state, computed=computed, generates=generates, timezone=timezone, columns_of=columns_of
     )
@@ -115,12 +118,11 @@ def plan_dml(
     write = WritePlan(
         storage=snapshot.storage, state=state, intent=intent,
         new_protocol=state.protocol != snapshot.protocol, new_metadata=state.metadata != snapshot.metadata,
-        rows=rows, files=files, overwrite_scope=OverwriteScope(NOTHING),
+        rows=rows, files=files, overwrite_scope=OverwriteScope(NOTHING, records_changes=records_changes),
     )  # fmt: skip
     return DmlPlan(
         write=write,
-        before=replace(rows, checks=(), identities=()),
-        records_changes=state.enabled(CHANGE_DATA_FEED),
+        records_changes=records_changes,
         tracked=bool(state.row_tracking_columns),
         uses_deletion_vectors=state.enabled(DELETION_VECTORS),
     )
