@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.spark.seam.engine import RowRules, TablesRead
 
 
