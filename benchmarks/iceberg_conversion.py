@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.generate import generate
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 
 COMPATIBLE = {"delta.enableIcebergCompatV2": "true", "delta.checkpointInterval": "1000"}
@@ -32,7 +32,7 @@ def table_of(folder: Path, files: int, properties: dict[str, str]) -> DeltaLog:
     """A table of so many files: entries of the log with statistics of ten columns, without data behind most of them."""
     log = DeltaLog(folder)
     log.write(ROWS, options=properties)
-    body = next(add_bodies(next(live_adds(log.snapshot()))))
+    body = next(add_bodies(next(live_adds(log.open_snapshot()))))
     copies = [{**body, "path": f"{i:06}.parquet"} for i in range(files - 1)]
     if copies:
         log.start_transaction().add_all(json.loads(json.dumps(copies))).commit("WRITE")

@@ -27,27 +27,28 @@ def main(case: str, table: str) -> None:
     from delta_ds import DeltaLog
     from delta_ds.kernel.commands.optimize.command import optimize
     from delta_ds.kernel.expressions.sql import parse_predicate
+    from delta_ds.kernel.scan.scan import Scan
 
     parse_predicate("a + 1 = 1")
     log = DeltaLog(table)
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     snapshot.live_files()
 
     def total() -> int:
-        rows = snapshot.scan(columns=["city", "amount"]).to_arrow()
+        rows = Scan(snapshot, columns=["city", "amount"]).to_arrow()
         return int(rows.group_by("city").aggregate([("amount", "sum")]).num_rows)
 
     def compact() -> int:
         optimize(log)
-        return log.snapshot().live_files().num_rows
+        return log.open_snapshot().live_files().num_rows
 
     cases: dict[str, Callable[[], int]] = {
-        "all": lambda: snapshot.scan().to_arrow().num_rows,
-        "batches": lambda: sum(batch.num_rows for batch in snapshot.scan().to_batches()),
+        "all": lambda: Scan(snapshot).to_arrow().num_rows,
+        "batches": lambda: sum(batch.num_rows for batch in Scan(snapshot).to_batches()),
         "sum": total,
-        "range": lambda: snapshot.scan(RANGE).to_arrow().num_rows,
-        "filter": lambda: snapshot.scan(FILTER).to_arrow().num_rows,
-        "count": lambda: snapshot.scan().count(),
+        "range": lambda: Scan(snapshot, RANGE).to_arrow().num_rows,
+        "filter": lambda: Scan(snapshot, FILTER).to_arrow().num_rows,
+        "count": lambda: Scan(snapshot).count(),
         "compact": compact,
     }
     cpu, start = cpu_seconds(), time.perf_counter()

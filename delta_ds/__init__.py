@@ -17,6 +17,12 @@ from delta_ds import exceptions
 from delta_ds._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from delta_ds.api.catalog import Catalog as Catalog
+    from delta_ds.api.catalog import Moment as Moment
+    from delta_ds.api.catalog import catalog as catalog
+    from delta_ds.api.delta_log import DeltaLog as DeltaLog
+    from delta_ds.api.snapshot import Snapshot as Snapshot
+    from delta_ds.api.transaction import Transaction as Transaction
     from delta_ds.deprecations import DeltaDeprecationWarning as DeltaDeprecationWarning
     from delta_ds.exceptions import (
         AppendOnlyError as AppendOnlyError,
@@ -111,16 +117,10 @@ if TYPE_CHECKING:
     from delta_ds.exceptions import (
         VersionsNotContiguousError as VersionsNotContiguousError,
     )
-    from delta_ds.kernel.catalog import Catalog as Catalog
-    from delta_ds.kernel.catalog import Moment as Moment
-    from delta_ds.kernel.catalog import catalog as catalog
     from delta_ds.kernel.changes import ChangeFeed as ChangeFeed
     from delta_ds.kernel.commands.health import Health as Health
     from delta_ds.kernel.commands.maintain import Maintenance as Maintenance
-    from delta_ds.kernel.delta_log import DeltaLog as DeltaLog
     from delta_ds.kernel.scan.scan import Scan as Scan
-    from delta_ds.kernel.snapshot import Snapshot as Snapshot
-    from delta_ds.kernel.transaction.transaction import Transaction as Transaction
     from delta_ds.reporting.listeners import Listening as Listening
     from delta_ds.reporting.listeners import add_listener as add_listener
     from delta_ds.reporting.listeners import remove_listener as remove_listener
@@ -162,8 +162,8 @@ _HOMES = {
     "Health": "delta_ds.kernel.commands.health",
     "ChangeFeed": "delta_ds.kernel.changes",
     "DeltaDeprecationWarning": "delta_ds.deprecations",
-    "DeltaLog": "delta_ds.kernel.delta_log",
-    **dict.fromkeys(["Catalog", "Moment", "catalog"], "delta_ds.kernel.catalog"),
+    "DeltaLog": "delta_ds.api.delta_log",
+    **dict.fromkeys(["Catalog", "Moment", "catalog"], "delta_ds.api.catalog"),
     "Maintenance": "delta_ds.kernel.commands.maintain",
     "add_listener": "delta_ds.reporting.listeners",
     "remove_listener": "delta_ds.reporting.listeners",
@@ -173,8 +173,8 @@ _HOMES = {
         "delta_ds.reporting.reports",
     ),
     "Scan": "delta_ds.kernel.scan.scan",
-    "Snapshot": "delta_ds.kernel.snapshot",
-    "Transaction": "delta_ds.kernel.transaction.transaction",
+    "Snapshot": "delta_ds.api.snapshot",
+    "Transaction": "delta_ds.api.transaction",
     **dict.fromkeys(
         [
             "AppendOnlyError", "ChangeDataError", "CommitFailedError", "ConcurrentAppendException",

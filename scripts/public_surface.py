@@ -16,7 +16,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +57,19 @@ def _of(shown: str, value: Any) -> Iterator[str]:
         yield f"{shown}{_signature(value)}"
     # What errors inherit is said once.
     homes = (value,) if issubclass(value, BaseException) else value.__mro__
+    hidden = getattr(value, "_INTERNAL", frozenset())
     for home in homes:
         if home.__module__.partition(".")[0] == "delta_ds":
-            yield from _members(shown, home)
+            yield from _members(shown, home, hidden)
+            hidden |= vars(home).keys()
 
 
-def _members(shown: str, home: type) -> Iterator[str]:
+def _members(shown: str, home: type, hidden: Set[str]) -> Iterator[str]:
     for name, type_ in inspect.get_annotations(home).items():
         if not name.startswith("_"):
             yield f"{shown}.{name}: {type_}"
-    internal = getattr(home, "_INTERNAL", ())
     for name, member in vars(home).items():
-        if name in internal or name.startswith("_") and name not in ("__arrow_c_stream__", "_repr_html_"):
+        if name in hidden or name.startswith("_") and name not in ("__arrow_c_stream__", "_repr_html_"):
             continue
         if isinstance(member, (classmethod, staticmethod)) or inspect.isfunction(member):
             function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member

@@ -53,13 +53,14 @@ def classes() -> list[type]:
 
 def members(owner: type) -> Iterator[Member]:
     """The public methods and properties of a class that this package defines, its bases' too."""
-    hidden = getattr(owner, "_INTERNAL", ())
+    hidden = set(getattr(owner, "_INTERNAL", ()))
     for base in owner.__mro__:
         if not base.__module__.startswith("delta_ds"):
             continue
         for name, value in vars(base).items():
             if name.startswith("_") or name in hidden:
                 continue
+            hidden.add(name)  # what a base calls by the same name is not met
             function = _function_of(value)
             if function is not None:
                 is_method = not isinstance(value, (property, functools.cached_property))

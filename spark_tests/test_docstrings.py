@@ -118,7 +118,7 @@ def test_names_in_docstrings_and_comments_exist(names: Names) -> None:
         ('"""`gone.SOME_CONSTANT`"""', (1, "gone.SOME_CONSTANT")),
         ('"""`gone_function()`"""', (1, "gone_function()")),
         (
-            '"""`kernel/snapshot.py`, `snapshot.Snapshot.scan`, `Snapshot.scan`, `DeltaTable.forPath(spark, path)`"""',
+            '"""`api/snapshot.py`, `snapshot.Snapshot.scan`, `Snapshot.scan`, `DeltaTable.forPath(spark, path)`"""',
             None,
         ),
         (

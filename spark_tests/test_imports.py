@@ -65,7 +65,7 @@ for path in sys.argv[1:]:
     assert snapshot.scan().tasks()
     assert snapshot.scan("id >= 1").slices()
     snapshot.scan("id >= 1 and day in ('d 1', 'd 2')").tasks()
-    assert snapshot.live_files().num_rows
+    assert snapshot.scan().num_files
     snapshot.scan("day = 'd 1'").tasks()
 """
 

@@ -78,7 +78,7 @@ def test_names_in_texts_are_those_of_things_that_exist(folder: str):
     assert missing == []
 
 
-@pytest.mark.parametrize("name", ["delta_ds.kernel.nowhere", "delta_ds.kernel.snapshot.nothing"])
+@pytest.mark.parametrize("name", ["delta_ds.kernel.nowhere", "delta_ds.kernel.log.snapshot.nothing"])
 def test_a_name_that_is_gone_is_found(name: str):
     assert not is_there(name)
     assert list(names_of_text(f"patch('{name}')")) == [name]

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.time_travel import snapshot_at
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY
 from delta_ds.kernel.options.read import split_path_suffix
 from delta_ds.kernel.options.values import names
 from delta_ds.redaction import safe_addresses
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 Table = Annotated[str, typer.Argument(metavar="TABLE", help="Its folder or URL; @v5 may follow it.")]
 StorageOption = Annotated[

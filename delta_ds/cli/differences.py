@@ -15,7 +15,7 @@ from delta_ds.kernel.arrow_buffers import true_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 # Between the parts of a key, and for a part that is null; no part has the former in it.
 _BETWEEN, _NULL = "\0\2", "\0\3"
@@ -123,13 +123,15 @@ def row_difference(
 def _keyed(snapshot: Snapshot, key: tuple[str, ...], where: str | None, zone: str) -> pa.Table:
     import pyarrow as pa
 
+    from delta_ds.kernel.scan.scan import Scan
+
     missing = [name for name in key if name not in snapshot.schema.names]
     if missing:
         raise typer.BadParameter(
             f"{snapshot.storage.url} version {snapshot.version} has no column {missing[0]!r}",
             param_hint="--key",
         )
-    rows = snapshot.scan(where, timezone=zone).to_arrow()
+    rows = Scan(snapshot, where, timezone=zone).to_arrow()
     if any(pa.types.is_nested(rows.schema.field(name).type) for name in key):
         raise typer.BadParameter("columns with parts are no keys", param_hint="--key")
     return rows

@@ -42,9 +42,11 @@ def show(
     json: Json = False,
 ) -> None:
     """The first rows of a table, or of those that match a predicate."""
+    from delta_ds.kernel.scan.scan import Scan
+
     _, snapshot = open_at(table, option, version, timestamp, zone)
-    scan = snapshot.scan(
-        where, None if columns is None else column_names(columns, "--columns"), timezone=zone
+    scan = Scan(
+        snapshot, where, None if columns is None else column_names(columns, "--columns"), timezone=zone
     )
     _print(scan.schema.names, scan.to_batches(), limit, json)
 
@@ -97,9 +99,11 @@ def blame(
     json: Json = False,
 ) -> None:
     """Rows, each with the commit that last wrote it; the table must track rows."""
+    from delta_ds.kernel.blame.blame import Blame
+
     _, snapshot = open_at(table, option, version, timestamp, zone)
-    found = snapshot.blame(
-        where, None if columns is None else column_names(columns, "--columns"), timezone=zone
+    found = Blame(
+        snapshot, where, None if columns is None else column_names(columns, "--columns"), timezone=zone
     )
     rows, more = first_rows(found.to_batches(), limit)
     if json:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from delta_ds.api.snapshot import Snapshot
 from delta_ds.cli import output
 from delta_ds.cli.arguments import (
     Json,
@@ -39,7 +40,7 @@ def detail(
 ) -> None:
     """What DESCRIBE DETAIL tells: id, location, columns, files, bytes, properties, protocol and features."""
     _, snapshot = open_at(table, option, version, timestamp)
-    found: dict[str, Any] = {"version": snapshot.version, **snapshot.detail()}
+    found: dict[str, Any] = {"version": snapshot.version, **Snapshot(snapshot).detail()}
     for name in _DETAIL_TIMES:
         found[name] = _moment(found[name])
     found["columns"] = columns_of(snapshot.schema)
@@ -129,8 +130,10 @@ def files(
     json: Json = False,
 ) -> None:
     """The data files of a table, or those that a predicate reads."""
+    from delta_ds.kernel.scan.scan import Scan
+
     _, snapshot = open_at(table, option, version, timestamp, zone)
-    scan = snapshot.scan(where, timezone=zone)
+    scan = Scan(snapshot, where, timezone=zone)
     if explain:
         rows = scan.explain().slice(0, limit).to_pylist()
     else:

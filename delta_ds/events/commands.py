@@ -74,6 +74,12 @@ REWRITE_BY_SPARK = Event.info(
     "DELETE, UPDATE or MERGE rewrites files by Spark's own writer, not by Arrow in tasks",
     "nothing; the reason says what would make it quicker",
 )
+RULES_BY_SPARK = Event.info(
+    "rules_by_spark table reason",
+    "a constraint or generated column is for Spark alone to evaluate, which does so in the query that finds the new"
+    " values of UPDATE or MERGE, and reads all columns that they need for it",
+    "nothing",
+)
 VACUUM_END_NOT_RECORDED = Event.warning(
     "vacuum_end_not_recorded table reason",
     "VACUUM failed, and the history could not be told",

@@ -71,7 +71,6 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Protocol": (_named("Protocol"), "a Protocol"),
     "TableState": (_named("TableState"), "a TableState"),
     "Staging": (_named("Staging"), "a Staging"),
-    "FileFilter": (callable, "a function"),
     "pa.Array": (_named("Array", "ChunkedArray"), "a pyarrow.Array"),
     "pa.Table": (_named("Table"), "a pyarrow.Table"),
     "pa.RecordBatch": (_named("RecordBatch"), "a pyarrow.RecordBatch"),

@@ -16,7 +16,7 @@ from delta_ds.kernel.actions import AddFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _FIELDS = (
     "path", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector", "baseRowId",
@@ -57,21 +57,25 @@ def live_adds(snapshot: Snapshot, paths: pa.Array | None = None) -> Iterator[pa.
             table = rows.table
             if paths is not None:
                 table = table.filter(pc.is_in(table["path"], value_set=paths))
-            table = _with_text(table)
+            table = with_statistics_text(table)
             yield table.select([name for name in _FIELDS if name in table.column_names])
 
 
-def _with_text(table: pa.Table) -> pa.Table:
-    """Statistics as text for files that have them as columns, whatever columns of the table they are of."""
+def with_statistics_text(table: pa.Table) -> pa.Table:
+    """Files with all statistics as text: those of a column `stats_parsed`, too, whatever columns these are of."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if "stats_parsed" not in table.column_names or not table["stats"].null_count:
+    if "stats_parsed" not in table.column_names:
+        return table
+    stored, parsed = table["stats"], table["stats_parsed"].combine_chunks()
+    table = table.drop_columns(["stats_parsed"])
+    if not stored.null_count:
         return table
     from delta_ds.kernel.data.write.checkpoint_columns import statistics_text
 
-    text = statistics_text(table["stats_parsed"].combine_chunks())
-    stored = table["stats"].combine_chunks().cast(text.type)
-    return table.set_column(table.column_names.index("stats"), "stats", pc.coalesce(stored, text))
+    text = pc.coalesce(stored, pa.chunked_array([statistics_text(parsed).cast(stored.type)]))
+    return table.set_column(table.column_names.index("stats"), "stats", text)
 
 
 def add_bodies(table: pa.Table, *, data_change: bool = True) -> Iterator[AddFile]:

@@ -10,23 +10,14 @@ from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.optimize.auto_compact import (
     AutoCompaction,
     auto_compact,
-    auto_compaction_of,
     is_enabled,
 )
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.kernel.write.task import TaskResult
-from delta_ds.spark.engines import settings
 from delta_ds.spark.engines.origin import engine_info
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from delta_ds.kernel.storage.filesystem import Storage
-
-
-def settings_of(spark: SparkSession) -> AutoCompaction:
-    """The settings of auto compaction in a session."""
-    return auto_compaction_of(settings.session_settings(spark))
 
 
 def compact_after(
@@ -53,9 +44,7 @@ def compact_after(
         if not is_enabled(metadata.configuration, compaction):
             return
         partitions = _distinct(add["partitionValues"] for result in results for add in result.adds)
-        auto_compact(
-            DeltaLog.at(storage), partitions, compaction, timezone=timezone, engine_info=engine_info()
-        )
+        auto_compact(TableLog(storage), partitions, compaction, timezone=timezone, engine_info=engine_info())
     except Exception as error:
         # The version is there: whoever is told of a failure now would take its files for leftovers.
         AUTO_COMPACTION_FAILED.log(table=storage.url, reason=error)

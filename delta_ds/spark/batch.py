@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.changes import ChangeFeed
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.scan.scan import Scan
-    from delta_ds.kernel.snapshot import Snapshot
 
     pass
 
@@ -142,13 +142,16 @@ class DeltaReader(DataSourceReader):
         self._schema = schema
         self._columns = columns
         self._time_zone = options.time_zone
+        self._session_zone = options.facts.time_zone
         self._table = reading.table
         self._plan = reading.plan(columns, None)
         self._netted = options.net if isinstance(reading, Changes) else None
         self._keys = reading.feed.keys if isinstance(reading, Changes) else ()
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("_netted", "_keys", "_storage", "_schema", "_columns", "_time_zone", "_table", "_plan")
+        names = (
+            "_netted", "_keys", "_storage", "_schema", "_columns", "_time_zone", "_session_zone", "_table", "_plan",
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def accept_filters(self) -> None:
@@ -189,7 +192,7 @@ class DeltaReader(DataSourceReader):
         if not slices:
             return
         wanted = schemas.to_arrow(self._schema)
-        plan = replace(self._plan, timezone=self._time_zone or task_time_zone())
+        plan = replace(self._plan, timezone=self._time_zone or task_time_zone(self._session_zone))
         rows: Iterator[pa.RecordBatch] = read_slices(self._storage, plan, slices)
         if (net := check_net(self._netted, self._keys or None)) is not None:
             rows = net_batches(rows, output_schema(plan), self._keys, net, plan.table)

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.session import UNREADABLE_MESSAGE
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.options.session_facts import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
 from delta_ds.spark import wire
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import of_kind
+from delta_ds.spark.engines.catalogs import server_holds_tables
 from delta_ds.spark.engines.origin import origin_of
 from delta_ds.spark.engines.sealed import (
     Sealed,
@@ -34,7 +33,7 @@ from delta_ds.spark.engines.sealed import (
     seal_argument,
 )
 from delta_ds.spark.errors import delta_errors, with_error_parameters
-from delta_ds.spark.timezone import machine_time_zone
+from delta_ds.spark.session_facts import parse_options_of_read, with_facts_of_reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,16 +127,10 @@ def open_log(spark: SparkSession | None, path: str, options: Mapping[str, str]) 
     options
         `storage.*` and `fs.*` settings.
     """
-    return of_kind(spark, classic=_log_here, connect=_log_there)(spark, path, options)
-
-
-def _log_there(spark: SparkSession | None, path: str, options: Mapping[str, str]) -> Log:
-    assert spark is not None
-    return ServerLog(spark, str(path), options)
-
-
-def _log_here(spark: SparkSession | None, path: str, options: Mapping[str, str]) -> Log:
-    return _open({**with_session_settings(spark, {**options, "path": str(path)}), "path": path})
+    if spark is not None and server_holds_tables(spark):
+        return ServerLog(spark, str(path), with_facts_of_reads(spark, options))
+    parsed = parse_options_of_read(spark, {**options, "path": str(path)})
+    return DeltaLog(parsed.path, parsed.storage_options)
 
 
 def ask(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
@@ -224,7 +217,7 @@ def _call_function(options: Mapping[str, str]) -> Any:
 
 
 def _open(options: Mapping[str, str]) -> DeltaLog:
-    parsed = parse_read_options(options, machine_time_zone())
+    parsed = parse_read_options(options)
     return DeltaLog(parsed.path, parsed.storage_options)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructField as SparkStructField
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.data import UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT
 from delta_ds.conditions.session import NEW_CHECK_CONSTRAINT_VIOLATION
 from delta_ds.exceptions import InvalidArgumentError, UnsupportedFeatureError
@@ -19,7 +20,6 @@ from delta_ds.kernel.alter import properties as alter_properties
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.settings import ARBITRARY_PROPERTIES, DROP_IF_EXISTS
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.char_varchar import declared_type

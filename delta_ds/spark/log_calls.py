@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_AT_PATH
 from delta_ds.conditions.transaction import NEW_VERSION_UNCHECKED
 from delta_ds.exceptions import (
     NotADeltaTableError,
 )
 from delta_ds.kernel.alter import constraints, identity
+from delta_ds.kernel.blame.blame import Blame
 from delta_ds.kernel.card import Card
 from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.history import read_commit_info
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION
@@ -54,6 +55,13 @@ def belongs_to_a_table(log: DeltaLog) -> bool:
         at_the_top = not parent or parent.endswith((":", "/"))
         return not at_the_top and belongs_to_a_table(DeltaLog(parent))
     return True
+
+
+def at_version(
+    log: DeltaLog, version: int | None, function: Callable[..., Any], arguments: Sequence[Any]
+) -> Any:
+    """The result of `function(snapshot, *arguments)` for a version; None: the newest."""
+    return function(log.open_snapshot(version), *arguments)
 
 
 def detail(log: DeltaLog) -> dict[str, Any]:
@@ -121,7 +129,7 @@ def blamed(
     DeltaError
         As `DeltaLog.blame`.
     """
-    found = snapshot_at(log, version, timestamp, timezone).blame(columns=columns)
+    found = Blame(snapshot_at(log, version, timestamp, timezone), columns=columns)
     return found.scan.snapshot.version, found.scan.schema.names
 
 
@@ -170,7 +178,7 @@ def clone_to(
 
 def identity_step(log: DeltaLog, column: str) -> int:
     """See `kernel.alter.identity.identity_step`, of the latest version."""
-    return identity.identity_step(log.snapshot().table_state, column)
+    return identity.identity_step(log.open_snapshot().table_state, column)
 
 
 def is_shorter_retention(log: DeltaLog, hours: float) -> bool:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from delta_ds.events.spark import FOREIGN_WORKERS, UNREGISTER_NATIVE_SKIPPED
+from delta_ds.events.spark import UNREGISTER_NATIVE_SKIPPED
 from delta_ds.kernel.card import Card, Shown, table_of
 from delta_ds.records import dataclass, field
 from delta_ds.spark import session
 from delta_ds.spark.arguments import public
-from delta_ds.spark.engines.environment import foreign_workers
-from delta_ds.spark.engines.kind import jvm_problem, of_kind
 from delta_ds.spark.engines.sealed import register_source
 from delta_ds.spark.engines.settings import session_settings, without_effect
 from delta_ds.spark.filters import PUSHDOWN_CONF, plans_each_scan
+from delta_ds.spark.seam.choice import engine_of
+from delta_ds.spark.seam.engine import CLASSIC, CONNECT
 from delta_ds.spark.source import DeltaSource, PushdownSource
 from delta_ds.spark.table_names import FORMAT
 from delta_ds.spark.writes.write import insert_rows
@@ -172,11 +172,13 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     if chosen:
         _allow_pushdown(spark)
     session.install(spark)
-    of_kind(spark, classic=_nothing, connect=_install_client)()
+    engine = engine_of(spark)
+    if engine.kind == CONNECT:
+        _install_client()
     native = _attempt(lambda: _native(spark))
     return Registration(
         format=FORMAT,
-        session=of_kind(spark, classic="classic", connect="connect"),
+        session=engine.kind,
         spark_version=spark.version,
         source=Capability(True, f"spark.read.format({FORMAT!r})"),
         pushdown=chosen,
@@ -185,8 +187,8 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         native_write=_unless_off(spark, session.NATIVE_WRITE_CONF, native),
         log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
         sql_function=_attempt(lambda: _function(spark)) if native else native,
-        sql=of_kind(spark, classic=_sql_of_jvm, connect=_sql_of_client)(spark, native),
-        workers=of_kind(spark, classic=_workers, connect=_workers_of_server)(spark),
+        sql=_sql_of_client(spark) if engine.kind == CONNECT else _sql_of_jvm(spark, native),
+        workers=Capability(*engine.workers()),
         settings_without_effect=without_effect(session_settings(spark)),
     )
 
@@ -211,7 +213,8 @@ def unregister(spark: SparkSession) -> None:
     >>> active = delta_ds.register(spark)
     """
     session.uninstall(spark)
-    of_kind(spark, classic=_nothing, connect=_uninstall_client)()
+    if engine_of(spark).kind == CONNECT:
+        _uninstall_client()
     if spark in _set_before:
         # The source that takes filters fails where Spark does not allow it.
         _sources[spark] = DeltaSource
@@ -221,7 +224,7 @@ def unregister(spark: SparkSession) -> None:
             spark.conf.unset(PUSHDOWN_CONF)
         else:
             spark.conf.set(PUSHDOWN_CONF, before)
-    if not jvm_problem(spark):
+    if engine_of(spark).kind == CLASSIC:
         _uninstall_native(spark)
 
 
@@ -239,10 +242,6 @@ def _uninstall_native(spark: SparkSession) -> None:
         UNREGISTER_NATIVE_SKIPPED.log(reason=why.reason)
 
 
-def _nothing() -> None:
-    """A classic session has no client of its own to change."""
-
-
 def _install_client() -> None:
     from delta_ds.spark.connect_sql import client
 
@@ -257,12 +256,8 @@ def _uninstall_client() -> None:
 
 def register_source_again(spark: SparkSession) -> None:
     """Let the data source know what workers import from by now: Spark keeps what there was when it was registered."""
-    others: list[SparkSession] = []
-    if not jvm_problem(spark):  # of a server's each session has files of its own
-        context = spark.sparkContext
-        others = [
-            session for session in _sources if not jvm_problem(session) and session.sparkContext is context
-        ]
+    engine = engine_of(spark)
+    others = [session for session in _sources if engine.shares_files(engine_of(session))]
     for one in {spark, *others}:
         register_source(one, _sources.get(one, DeltaSource))
 
@@ -347,7 +342,7 @@ def _sql_of_jvm(spark: SparkSession, native: Capability) -> Capability:
     return _attempt(lambda: _sql(spark)) if native else native
 
 
-def _sql_of_client(spark: SparkSession, native: Capability) -> Capability:
+def _sql_of_client(spark: SparkSession) -> Capability:
     from delta_ds.spark.connect_sql.client import server_knows_delta
 
     if server_knows_delta(spark):
@@ -355,18 +350,6 @@ def _sql_of_client(spark: SparkSession, native: Capability) -> Capability:
     return Capability(
         True, "Delta's statements, rows and queries of tables by their path; names need the server"
     )
-
-
-def _workers_of_server(spark: SparkSession) -> Capability:
-    return Capability(True, "the server's, which are not looked at")
-
-
-def _workers(spark: SparkSession) -> Capability:
-    problem = foreign_workers(spark)
-    if problem is None:
-        return Capability(True, f"{spark.sparkContext.pythonExec}")
-    FOREIGN_WORKERS.log(reason=problem)
-    return Capability(False, problem)
 
 
 def _unless_off(spark: SparkSession, conf: str, native: Capability) -> Capability:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.kernel.options import values
+from delta_ds.kernel.options.session_facts import TIME_ZONE
 from delta_ds.kernel.value_types import parse_size
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ RETRIES = 0
 # Whether commits say where they are made, and by whom.
 ORIGIN_CONF = "spark.pydelta.commitInfo.origin"
 USER_NAME_CONF = "spark.pydelta.commitInfo.userName"
-
-_TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def is_off(spark: SparkSession, name: str) -> bool:
@@ -99,4 +98,4 @@ def whole_number(spark: SparkSession, name: str, default: int) -> int:
 
 def time_zone(spark: SparkSession) -> str:
     """The session time zone: that of timestamps which users write without one."""
-    return str(spark.conf.get(_TIME_ZONE))
+    return str(spark.conf.get(TIME_ZONE))

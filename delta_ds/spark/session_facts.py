@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from delta_ds.kernel.options.read import ReadOptions, parse_read_options
 from delta_ds.kernel.options.session_facts import (
     ANSI,
     CASE_SENSITIVE,
@@ -18,6 +19,7 @@ from delta_ds.kernel.options.session_facts import (
     SessionFacts,
 )
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.engines.origin import origin_of
 from delta_ds.spark.engines.settings import all_settings, session_settings
 
@@ -47,18 +49,24 @@ def facts_of(spark: SparkSession) -> SessionFacts:
     return SessionFacts(facts)
 
 
-def with_facts_of_reads(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+def with_facts_of_reads(spark: SparkSession | None, options: Mapping[str, str]) -> dict[str, str]:
     """Options of a read with what the session says of reads, for processes that have no session.
 
-    Local times in options are read in the session's time zone, which nobody there can ask for.
+    Local times in options and partition values are those of the session's time zone, which nobody there can ask for.
+    Without a session there is nothing to say.
     """
-    if any(name.lower() == SETTINGS_OPTION.lower() for name in options):
+    if spark is None or any(name.lower() == SETTINGS_OPTION.lower() for name in options):
         return dict(options)
     facts = SessionFacts({TIME_ZONE: str(spark.conf.get(TIME_ZONE))})
     unknown = spark.conf.get(UNKNOWN_OPTIONS, None)
     if unknown is not None:
         facts = facts.with_setting(UNKNOWN_OPTIONS, unknown)
     return {**options, SETTINGS_OPTION: facts.text()}
+
+
+def parse_options_of_read(spark: SparkSession | None, options: Mapping[str, str]) -> ReadOptions:
+    """The options of a read, with what the session says of reads and of the store; errors: `parse_read_options`."""
+    return parse_read_options(with_session_settings(spark, with_facts_of_reads(spark, options)))
 
 
 def _default(spark: SparkSession, name: str) -> str:

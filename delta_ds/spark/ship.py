@@ -15,8 +15,8 @@ from delta_ds.conditions.session import PACKAGE_CANNOT_BE_SHIPPED
 from delta_ds.events.spark import SHIP_NOT_ENOUGH
 from delta_ds.spark.arguments import public
 from delta_ds.spark.engines.environment import PACKAGE, forget_answers, tasks_problem
-from delta_ds.spark.engines.kind import of_kind
 from delta_ds.spark.register import Capability, register_source_again
+from delta_ds.spark.seam.choice import engine_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,34 +58,12 @@ def ship(spark: SparkSession) -> Capability:
     >>> answer.active, answer.reason  # doctest: +SKIP
     (True, 'executors have delta-ds 0.1.0')
     """
-    return of_kind(spark, classic=_to_executors, connect=_to_server)(spark)
-
-
-def _to_server(spark: SparkSession) -> Capability:
-    from pyspark.errors import PySparkException
-
-    with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as folder:
-        try:
-            spark.addArtifacts(package_archive(folder), pyfile=True)
-        except PySparkException as error:
-            # Its name is that of its contents, so what is there is the same.
-            if error.getCondition() != "ARTIFACT_ALREADY_EXISTS":
-                raise
-    register_source_again(spark)
-    return Capability(
-        True, f"workers of this session have delta-ds {__version__}; they are not asked what else"
-    )
-
-
-def _to_executors(spark: SparkSession) -> Capability:
-    context = spark.sparkContext
-    # Executors fetch it from the driver when they start; this folder is there as long as the application is.
-    context.addPyFile(package_archive(str(context._temp_dir)))
+    owners = engine_of(spark).send(package_archive)
     register_source_again(spark)
     forget_answers()
     problem = tasks_problem(spark)
     if problem is None:
-        return Capability(True, f"executors have delta-ds {__version__}")
+        return Capability(True, f"{owners} have delta-ds {__version__}")
     SHIP_NOT_ENOUGH.log(reason=problem)
     return Capability(False, problem)
 

@@ -163,14 +163,13 @@ class PushdownSource(DeltaSource):
 def open_read(
     options: ReadOptions,
     pin: Pin | None,
-    session_time_zone: str | None = None,
     *,
     without_columns: bool = False,
 ) -> Rows | Changes:
     """The table, or the changes, that options ask for.
 
-    A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (None where it
-    is not known: the machine's). A table that has no columns yet is refused unless `without_columns`.
+    A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (where it is not known:
+    the machine's). A table that has no columns yet is refused unless `without_columns`.
 
     Raises
     ------
@@ -180,14 +179,14 @@ def open_read(
     try:
         return _open_read(options, pin, without_columns)
     except NotADeltaTableError:
-        travelling = with_path_suffix(options, session_time_zone or machine_time_zone())
+        travelling = with_path_suffix(options, machine_time_zone())
         if travelling == options:
             raise
         return _open_read(travelling, pin, without_columns)
 
 
 def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> Rows | Changes:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.api.delta_log import DeltaLog
     from delta_ds.spark.batch import Changes, Pin, Rows
 
     log = DeltaLog(options.path, options.storage_options)
@@ -204,7 +203,7 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
                 keys=options.keys,
             )
         return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
-    snapshot = log.snapshot(pin.last) if pin else log.snapshot(options.version, options.timestamp)
+    snapshot = log.open_snapshot(pin.last) if pin else log.open_snapshot(options.version, options.timestamp)
     if not snapshot.schema.fields and not without_columns:
         raise READ_TABLE_WITHOUT_COLUMNS(version=snapshot.version, table=snapshot.storage.url)
     return Rows(snapshot, Pin(None, snapshot.version), options)

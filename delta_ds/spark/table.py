@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.card import Card, Shown
 from delta_ds.kernel.commands.generate import generate
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.records import replace
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import DeltaTableBuilder
 from delta_ds.spark.commands.handle import open_handle, open_name
-from delta_ds.spark.connect_bridge import ask, fetch, open_log, run
+from delta_ds.spark.connect_bridge import ServerLog, ask, fetch, open_log, run
 from delta_ds.spark.description import TableDescription
-from delta_ds.spark.engines.kind import of_kind
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.reading import read
+from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -527,9 +527,9 @@ class DeltaTable(TableDescription, Shown):
 
         def asked(function: Callable[..., Any], *arguments: Any) -> Any:
             with delta_errors():
-                return fetch(handle.log, function, *arguments)
+                return fetch(handle.log, log_calls.at_version, None, function, arguments)
 
-        return Plots(asked, lambda: str(handle.spark.conf.get("spark.sql.session.timeZone")))
+        return Plots(asked, lambda: time_zone(handle.spark))
 
     # --- rows
 
@@ -967,7 +967,7 @@ class DeltaTable(TableDescription, Shown):
         card = handle.opened or Card(f"Delta table {handle.where}")
         facts = [
             ("catalog", handle.name),
-            ("session", of_kind(handle.spark, classic=None, connect="Spark Connect")),
+            ("session", "Spark Connect" if isinstance(handle.log, ServerLog) else None),
         ]
         note = "As it was when this DeltaTable was made; detail() and history() tell of the newest version."
         return replace(card, facts=[*facts, *card.facts], note=note)

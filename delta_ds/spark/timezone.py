@@ -11,14 +11,21 @@ from delta_ds.kernel.environment import TIME_ZONE
 _SESSION_TIME_ZONE = "spark.sql.session.timeZone"
 
 
-def task_time_zone() -> str:
-    """The session time zone inside a task: what the session set, else the machine's, as in the JVM."""
+def task_time_zone(known: str | None = None) -> str:
+    """The session time zone inside a task: what the session has set by now, else what it had, else the machine's.
+
+    Parameters
+    ----------
+    known
+        The session's zone when the call came in. Where it has set none, that is the zone of its JVM, which need not be
+        the machine's. None: nobody has said.
+    """
     from pyspark import TaskContext
 
     context = TaskContext.get()
     # Spark hands the session's settings to tasks, but only those that were set.
     zone = context.getLocalProperty(_SESSION_TIME_ZONE) if context else None
-    return zone or machine_time_zone()
+    return zone or known or machine_time_zone()
 
 
 def machine_time_zone() -> str:

@@ -103,16 +103,17 @@ _FUNCTIONS = _names(
         "kernel.commands.optimize.commit": "commit_optimize discard_staged",
         "kernel.commands.restore": "restore",
         "kernel.commands.upgrade_uniform": "begin_upgrade finish_upgrade",
-        "kernel.delta_log": "DeltaLog.checkpoint DeltaLog.history",
+        "api.delta_log": "DeltaLog.checkpoint DeltaLog.history",
         "kernel.plot.asked": "column_layout skipping timeline",
         "kernel.write.plan": "has_transaction",
         "spark.commands.apply_changes.run": "_partition_columns",
         "spark.commands.dml_command": "_commit",
-        "spark.commands.dml_target": "_at _state",
+        "spark.commands.dml_target": "_state",
         "spark.commands.file_rewrite": "_plan",
         "spark.commands.optimize": "_plan_on_server",
-        "spark.log_calls": "add_checked_constraint belongs_to_a_table blamed clone_to constraint_to_check detail "
-        "identity_step is_shorter_retention metrics_of metrics_since newest_version opened unneeded_files vacuum_table",
+        "spark.log_calls": "add_checked_constraint at_version belongs_to_a_table blamed clone_to "
+        "constraint_to_check detail identity_step is_shorter_retention metrics_of metrics_since newest_version "
+        "opened unneeded_files vacuum_table",
         "spark.writes.target": "describe",
     }
 )

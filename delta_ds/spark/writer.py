@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_ds.kernel.alter.place import check_place_is_free
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
@@ -95,7 +95,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
         context = TaskContext.get()
         plan = self._plan
-        if plan.options.time_zone is None:
+        if plan.options.known_zone is None:
             plan = plan.in_time_zone(task_time_zone())
         return TaskMessage(write_rows(plan, iterator, context.partitionId() if context else 0))
 

@@ -16,6 +16,7 @@ from benchmarks.measure import failures, run_once
 from benchmarks.native_tables import WIDE, write_dimension, write_vector_table, write_wide_table
 from benchmarks.write_tables import add_body, added_in, commits_of, write_small_table
 from delta_ds import DeltaLog
+from delta_ds.kernel.scan.scan import Scan
 from spark_tests.full_form import FULL
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("layout", ["json", "v1", "v2", "v1_tail"])
 def test_log_table_of_every_layout_holds_the_asked_number_of_files(tmp_path: Path, layout: str) -> None:
     table = write_log_table(tmp_path / "table", layout, files=120, commits=5, tail=4)
-    assert DeltaLog(table).snapshot().live_files().num_rows == 120
+    assert DeltaLog(table).open_snapshot().live_files().num_rows == 120
 
 
 @pytest.mark.parametrize("layout", ["json", "v1", "v2", "v1_tail"])
@@ -37,10 +38,10 @@ def test_filters_keep_the_same_files_in_every_layout(tmp_path: Path, layout: str
 
 def test_large_log_holds_the_asked_number_of_files_and_filters_find_them(tmp_path: Path) -> None:
     table = write_large_log(tmp_path / "table", files=400, commits=4)
-    snapshot = DeltaLog(table).snapshot()
-    assert snapshot.files("day = '2025-01-03'").num_rows == 2
-    assert snapshot.files("id BETWEEN 100000 AND 104999").num_rows == 5
-    assert snapshot.files("event_time = '2025-01-01 03:20:30'").num_rows == 1
+    snapshot = DeltaLog(table).open_snapshot()
+    assert Scan(snapshot, "day = '2025-01-03'").files().num_rows == 2
+    assert Scan(snapshot, "id BETWEEN 100000 AND 104999").files().num_rows == 5
+    assert Scan(snapshot, "event_time = '2025-01-01 03:20:30'").files().num_rows == 1
     assert snapshot.live_files().num_rows == live_files(400, 4) == 400
 
 

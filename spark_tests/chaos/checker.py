@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.vacuum import vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.chaos.spark_app import STREAM
 from spark_tests.chaos.worker import FEED, READ, VACUUM
 from spark_tests.concurrency.row_commands import rows_of

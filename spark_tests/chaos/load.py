@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.chaos.applications import Applications
 from spark_tests.chaos.checker import ChaosHistory, check_copy, read_notes
 from spark_tests.chaos.crew import GRACE_SECONDS

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage import log_store
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     CommitFailedError,
     DeltaConcurrentModificationException,
@@ -26,7 +27,6 @@ from delta_ds.exceptions import (
     UncertainWriteError,
 )
 from delta_ds.kernel.commands.vacuum import vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log import cleanup
 from delta_ds.kernel.log.checkpoint_write import writer as checkpoint_writer
 from spark_tests.chaos.local_faults import Chances

@@ -51,7 +51,7 @@ def test_a_table_of_the_user_is_read_and_never_written_to(
     found = bench(capsys, sales, "--where", "country = 'DE'", "--scratch", scratch, *FEW)
     assert files_of(sales) == before
     assert list(scratch.iterdir()) == []
-    assert (found["version"], found["numFiles"]) == (7, DeltaLog(sales).snapshot().live_files().num_rows)
+    assert (found["version"], found["numFiles"]) == (7, DeltaLog(sales).open_snapshot().live_files().num_rows)
     by_name = {each["name"]: each for each in found["measurements"]}
     assert {name: each["rounds"] for name, each in by_name.items()} == {
         "load": 2, "plan": 2, "scan": 2, "commit": 12, "create": 12, "create_refused": 12,

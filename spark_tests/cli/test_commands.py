@@ -182,7 +182,7 @@ def test_diff_refuses_a_key_that_is_not_unique(pydelta: Shell, tmp_path: Path) -
 
 def test_fsck_tells_damage_by_its_status(pydelta: Shell, sales: str) -> None:
     assert pydelta("fsck", sales, "--contents") == "no damage found\n"
-    gone = DeltaLog(sales).snapshot().live_files().table["path"][0].as_py()
+    gone = DeltaLog(sales).open_snapshot().live_files().table["path"][0].as_py()
     (Path(sales) / gone).unlink()
     found = pydelta.json("fsck", sales, status=1)
     assert [(each["kind"], each["path"]) for each in found["findings"]] == [("missing_file", gone)]

@@ -7,8 +7,8 @@ import os
 from collections import Counter
 from pathlib import Path
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.vacuum.command import vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.uri import decode
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delta_ds import DeltaTable
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.clusters.faults import Killer, fails_once, new_file, new_marker, waits_until
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.clusters.faults import new_file
 from spark_tests.clusters.invariants import check_table
 from spark_tests.clusters.outcome import Outcome

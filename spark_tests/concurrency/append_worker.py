@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.filesystem import Storage
 from spark_tests.concurrency.workers import serve
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.vacuum.command import vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.faults import Calls, Fault, injected
 from spark_tests.concurrency.row_model import FIRST_ROWS, MERGE, OPTIMIZE, Command, from_json

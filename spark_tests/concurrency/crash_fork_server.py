@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import NO_ROWS, append, row
 from spark_tests.concurrency.faults import Calls, Fault, injected
 from spark_tests.concurrency.workers import fork, load_modules

@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import NO_ROWS, row
 
 BIG = 1 << 20  # bytes that do not compress

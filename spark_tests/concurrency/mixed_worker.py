@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.arrow_buffers import integers, texts
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import write_file
 from spark_tests.concurrency.serial_order import (
     APPEND,

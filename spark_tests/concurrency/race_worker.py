@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import NO_ROWS, row
 from spark_tests.concurrency.workers import serve
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml import task
 from delta_ds.kernel.commands.dml.candidates import candidate_files
@@ -20,9 +21,9 @@ from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest
 from delta_ds.kernel.commands.optimize.request import PURGE as PURGE_KIND
 from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.storage.staging import Staging
 from spark_tests.concurrency.row_model import (
     APPEND,
@@ -85,7 +86,7 @@ def run(log: DeltaLog, command: Command, said: str) -> int | None:
         return log.write(batch(command.rows), "append", {"userMetadata": said})
     if command.kind in (OPTIMIZE, PURGE):
         return _optimize(log, command, said)
-    snapshot = log.start_transaction().snapshot
+    snapshot = log.start_transaction().base
     assert snapshot is not None
     return _change(snapshot, command, said)
 
@@ -164,7 +165,7 @@ def _with_actions(rows: Sequence[_Written], plan: DmlPlan) -> pa.RecordBatch:
 
 def _read(snapshot: Snapshot, paths: list[str]) -> dict[str, list[_Placed]]:
     """The rows of files, with their places in them."""
-    scan = snapshot.scan(metadata_columns=("row_index", "row_id", "row_commit_version"))
+    scan = Scan(snapshot, metadata_columns=("row_index", "row_id", "row_commit_version"))
     found: dict[str, list[_Placed]] = {}
     for piece in scan.slices():
         if piece.path in paths:

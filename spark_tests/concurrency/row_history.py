@@ -15,9 +15,9 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from delta_ds import exceptions
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, read_positions
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from spark_tests.concurrency.row_commands import rows_of
 from spark_tests.concurrency.row_model import FIRST_ROWS, OPTIMIZE, PURGE, Command, Row, Rows, from_json

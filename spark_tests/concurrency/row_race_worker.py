@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.row_model import APPEND, DELETE, MERGE, OPTIMIZE, PURGE, UPDATE, Choices, Command
 from spark_tests.concurrency.workers import serve

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.concurrency import row_race_worker
 from spark_tests.concurrency.faults import Calls, What, injected, kind_of
 from spark_tests.concurrency.row_model import APPEND, DELETE, MERGE, NAMES, PURGE, UPDATE, Command, from_json

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.vacuum.command import vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.row_history import Files
 from spark_tests.concurrency.row_model import (

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import NO_ROWS, WAYS
 from spark_tests.concurrency.plain_log import PlainLog
 from spark_tests.concurrency.workers import ROOT, run_together
@@ -62,7 +62,7 @@ def check_what_follows(log: DeltaLog, plain: PlainLog) -> None:
     assert plain.check_hint() in checkpoints[-WRITERS:]
     assert set(checkpoints) <= set(plain.check_checksums())
     for version in (0, 1, *checkpoints[::8], len(plain.commits) - 1):
-        files = log.snapshot(version=version).live_files().table
+        files = log.open_snapshot(version=version).live_files().table
         assert sorted(files["path"].to_pylist()) == sorted(plain.live[version])
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction import post_commit
 from delta_ds.kernel.transaction.post_commit import Committed

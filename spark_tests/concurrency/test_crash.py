@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.log.segment import list_log
 from spark_tests.concurrency.append_worker import NO_ROWS, WAYS, append, row
 from spark_tests.concurrency.crash_fork_server import EVERY_STEP
@@ -94,7 +94,7 @@ class Table:
         """No version that can be reached is partial, and what followed the commits is right."""
         first = min(c.version for c in list_log(self.handle.storage).checkpoints) if self._aged else 0
         for version in (*range(first, len(self.numbers), 4), len(self.numbers)):
-            assert self.handle.snapshot(version=version).live_files().num_rows == version
+            assert self.handle.open_snapshot(version=version).live_files().num_rows == version
         self.check(None)
         plain = PlainLog(self.handle.storage, max(first - 1, 0) if self._aged else 0)
         plain.check_hint()

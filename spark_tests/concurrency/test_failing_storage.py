@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import NO_ROWS, append, row
 from spark_tests.concurrency.crash_fork_server import EVERY_STEP
 from spark_tests.concurrency.faults import AFTER, BEFORE, LINKED, MIDWAY, Calls, Fault, injected

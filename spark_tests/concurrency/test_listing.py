@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.transaction.transaction import Transaction
 from spark_tests.concurrency.append_worker import NO_ROWS, append, row, write_file
 
@@ -70,7 +70,7 @@ def write(log: DeltaLog) -> Callable[[], int]:
 
 def follow(log: DeltaLog) -> Callable[[], int]:
     """A commit on top of those that came first."""
-    transaction = Transaction(log.storage, log.snapshot(version=1))
+    transaction = Transaction(log.storage, log.open_snapshot(version=1))
     transaction.add(write_file(log.storage, row(0, 4)))
     return lambda: transaction.commit("WRITE") - 1
 

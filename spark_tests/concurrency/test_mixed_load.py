@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow.compute as pc
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.concurrency.mixed_worker import NAMES, PARTS, READ, batch, found_rows
 from spark_tests.concurrency.plain_log import PlainLog
 from spark_tests.concurrency.serial_order import (

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.alter.create import create_table
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
 from spark_tests.concurrency.append_worker import NO_ROWS, append, row
 from spark_tests.concurrency.plain_log import PlainLog

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.faults import LINKED
 from spark_tests.concurrency.row_history import History

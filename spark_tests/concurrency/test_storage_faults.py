@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError, UncertainWriteError
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
@@ -30,12 +31,12 @@ from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import ZORDER, OptimizeRequest
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.commands.vacuum import vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.cleanup import clean_up
 from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage import backoff
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.uri import Address
@@ -193,7 +194,7 @@ class Template:
             pq.write_table(rows(1, 2), folder / "table" / "a.parquet")
         table, storage = self.copy()
         self.before = versions(table)
-        case.run(DeltaLog.at(storage))
+        case.run(DeltaLog(storage))
         self.after = versions(table)
         self.files = files(self.copy()[0])
         self.calls = storage.calls
@@ -213,7 +214,7 @@ def versions(table: Path, since: int = 0) -> dict[int, Rows]:
     storage = LocalStorage(Address("file", "", str(table)))
     found = {}
     for version in sorted(version for version in list_log(storage).commits if version >= since):
-        data = open_snapshot(storage, version).scan().to_arrow()
+        data = Scan(open_snapshot(storage, version)).to_arrow()
         found[version] = sorted(
             zip(*(data[name].to_pylist() for name in ("id", "part", "value")), strict=True)
         )
@@ -274,7 +275,7 @@ def test_a_call_that_fails_leaves_all_of_a_commit_or_nothing_and_the_error_says_
         table, storage = template.copy(fault)
         problem: BaseException | None = None
         try:
-            case.run(DeltaLog.at(storage))
+            case.run(DeltaLog(storage))
         except (DeltaError, KeyboardInterrupt) as error:
             problem = error
         where = (fault, template.calls[fault.index], problem)

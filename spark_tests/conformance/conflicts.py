@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError, UnsupportedFeatureError
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.transaction.transaction import Transaction
 
 Case = dict[str, Any]

@@ -92,7 +92,7 @@ def _state(path: Path) -> Any:
 
 def _update(path: Path) -> int:
     """The parts of UPDATE and MERGE that the kernel does: rewrite a row of a file."""
-    snapshot = DeltaLog(path).snapshot()
+    snapshot = DeltaLog(path).open_snapshot()
     files = candidate_files(snapshot, None, "UTC")
     plan = plan_file_rewrite(snapshot, plan_dml(snapshot), files, (UPDATE,))
     count = min(1, len(plan.files))

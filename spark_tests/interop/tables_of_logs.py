@@ -26,7 +26,7 @@ def rows(first: int, last: int, **rest: Any) -> list[Row]:
 
 def checkpointed(table: Written) -> None:
     """Write a checkpoint of the latest version, and take away the commits that made it."""
-    write_checkpoint(table.log.storage, table.log.snapshot().segment)
+    write_checkpoint(table.log.storage, table.log.open_snapshot().segment)
     latest = table.log.snapshot().version
     for version in range(latest):
         for name in (f"{version:020}.json", f"{version:020}.crc"):

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
+from delta_ds.api.snapshot import Snapshot
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import arguments
 from delta_ds.kernel.scan.scan import Scan
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.transaction.transaction import Transaction
 
 
@@ -57,7 +57,6 @@ def log(tmp_path: Path) -> DeltaLog:
         (lambda log: log.snapshot().scan(timezone=None), "timezone"),
         (lambda log: log.snapshot().scan(metadata_columns="file_path"), "metadata_columns"),
         (lambda log: log.snapshot().files(True), "predicate"),
-        (lambda log: log.snapshot().select_files("id = 1"), "keep"),
         (lambda log: log.snapshot().scan().tasks("1"), "max_partition_bytes"),
         (lambda log: log.start_transaction().add("x.parquet"), "body"),
         (lambda log: log.start_transaction().remove(None), "body"),

@@ -152,10 +152,11 @@ def big_file(number: int, pick: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("load", [False, True])
 def test_a_snapshot_is_shown_without_its_store(monkeypatch: pytest.MonkeyPatch, load: bool) -> None:
-    snapshot = DeltaLog("examples/data/sales").snapshot()
+    log = DeltaLog("examples/data/sales")
+    snapshot = log.snapshot()
     if load:
-        snapshot.live_files()
-    offline(monkeypatch, type(snapshot.storage))
+        snapshot.files()
+    offline(monkeypatch, type(log.storage))
     parsed = shown(snapshot)
     assert ("files" in parsed.texts) == load
     assert str(snapshot).startswith("Delta table ") and repr(snapshot).endswith("version=7)")
@@ -177,9 +178,10 @@ def test_files_of_a_cached_version_are_known_at_once(tmp_path: Path, monkeypatch
     table.create(pa.schema([("id", pa.int64())]))
     for n in range(60):
         table.commit(big_file(n, random.Random(0)))
-    DeltaLog(tmp_path / "t").snapshot().live_files()
-    snapshot = DeltaLog(tmp_path / "t").snapshot()
-    offline(monkeypatch, type(snapshot.storage))
+    log = DeltaLog(tmp_path / "t")
+    log.snapshot().files()
+    snapshot = log.snapshot()
+    offline(monkeypatch, type(log.storage))
     assert "60, 600 B" in "".join(shown(snapshot).texts)
 
 

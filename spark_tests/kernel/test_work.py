@@ -95,7 +95,7 @@ def test_a_long_log_is_replayed_with_progress(tmp_path: Path, monkeypatch: pytes
     for shortest in (5, 4):
         monkeypatch.setattr(replay, "_LONG_LOG", shortest)
         with add_listener(lambda report: told.append(report) if isinstance(report, ProgressReport) else None):
-            DeltaLog(tmp_path).snapshot().live_files()
+            DeltaLog(tmp_path).open_snapshot().live_files()
         assert bool(told) == (shortest == 4)
     assert (told[-1].command, told[-1].done, told[-1].total, told[-1].unit) == ("REPLAY", 4, 4, "commits")
 

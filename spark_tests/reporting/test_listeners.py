@@ -31,6 +31,7 @@ from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.maintain import maintain
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.vacuum import vacuum
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.reporting import listeners
 from delta_ds.reporting.mailbox import leave_reports, take_reports
 
@@ -127,10 +128,10 @@ def test_opening_and_planning_are_reported(tmp_path: Path) -> None:
     log.write(rows)
     heard = Heard()
     with add_listener(heard):
-        snapshot = log.snapshot()
-        assert snapshot.scan("p = 'a' and id = 2").num_files == 3
+        snapshot = log.open_snapshot()
+        assert Scan(snapshot, "p = 'a' and id = 2").num_files == 3
         assert snapshot.live_files().num_rows == 7
-        assert snapshot.scan("p = 'a' and id = 2").num_files == 3
+        assert Scan(snapshot, "p = 'a' and id = 2").num_files == 3
     opened, replayed = heard.of(SnapshotReport)
     assert (opened.version, opened.files, replayed.files) == (2, None, 7)
     assert opened.checkpoint_version == (None if opened.from_cache else 1)

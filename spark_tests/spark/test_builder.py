@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from delta_ds.api.delta_log import DeltaLog
+from delta_ds.api.snapshot import Snapshot
 from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedFeatureError
 from delta_ds.kernel.alter import create
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING, VARIANT, ArrayType, DecimalType, StructType
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.spark.builder import DeltaTableBuilder, IdentityGenerator
 from delta_ds.spark.ddl_types import spark_type, to_kernel
 from delta_ds.spark.table import DeltaTable

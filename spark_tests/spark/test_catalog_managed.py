@@ -106,5 +106,5 @@ def test_optimize_is_refused_until_the_catalog_permits_it(spark: SparkSession, m
         table.optimize().executeCompaction()
     managed.coordinator.allow(managed.table.name, ["optimize"])
     table.optimize().executeCompaction()
-    assert managed.open().snapshot().live_files().num_rows == 1
+    assert managed.open().open_snapshot().live_files().num_rows == 1
     assert managed.ids() == [0, 1, 2]

@@ -1068,7 +1068,7 @@ def test_rows_decide_what_contradicts_a_command_where_the_client_knows_what_it_r
 def test_a_merge_asks_the_server_once_what_its_clauses_mean(client: Client, tmp_path: Path) -> None:
     def program(spark: SparkSession, path: str) -> tuple[list[int], Counter[str]]:
         from delta_ds.spark.commands.dml_target import DmlTarget
-        from delta_ds.spark.commands.engines import connect_expressions
+        from delta_ds.spark.seam import connect_expressions
 
         write(spark.range(0, 100).selectExpr("id", "id AS v"), path)
         source = spark.range(95, 105).selectExpr("id", "-1L AS w").alias("s")

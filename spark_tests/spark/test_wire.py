@@ -90,7 +90,7 @@ def test_what_commands_tell_each_other_arrives(tmp_path: Path) -> None:
     log = DeltaLog(tmp_path / "t")
     rows = pa.table({"id": [1, 2, 3], "p": ["a", "b", "b"], "d": [Decimal("1.5")] * 3})
     log.write(rows, options={"partitionBy": "p", "delta.enableDeletionVectors": "true"})
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     state = snapshot.table_state
     predicate = parse_predicate("id > 1 AND p IN ('a', 'b') AND d < 2.5")
     files = candidate_files(snapshot, predicate, "UTC")
@@ -98,8 +98,8 @@ def test_what_commands_tell_each_other_arrives(tmp_path: Path) -> None:
     for value in (
         state, predicate, plan, special_columns(snapshot), health(log), log_calls.opened(log), log_calls.detail(log),
         OptimizeRequest(kind=PURGE, where=("p = 'a'",)), distinct_partitions(snapshot, "UTC"), files,
-        plan_file_rewrite(snapshot, plan, files, (1,)), asked.timeline(log, None),
-        asked.column_layout(log, "id", None, "UTC"), asked.skipping(log, "id > 1", None, "UTC"),
+        plan_file_rewrite(snapshot, plan, files, (1,)), asked.timeline(snapshot, None),
+        asked.column_layout(snapshot, "id", None, "UTC"), asked.skipping(snapshot, "id > 1", None, "UTC"),
     ):  # fmt: skip
         assert wire.encode(same(value)) == wire.encode(value)
     for request in (OptimizeRequest(), OptimizeRequest(kind=ZORDER, columns=("id",))):

@@ -52,7 +52,7 @@ def test_rows_come_back_whatever_their_order(spark: SparkSession, tmp_path: Path
 def test_several_tasks_make_one_version(spark: SparkSession, tmp_path: Path) -> None:
     write(spark.range(0, 1000, numPartitions=4), tmp_path / "t")
     log = DeltaLog(tmp_path / "t")
-    assert (log.snapshot().version, log.snapshot().live_files().num_rows) == (0, 4)
+    assert (log.open_snapshot().version, log.open_snapshot().live_files().num_rows) == (0, 4)
     assert log.history()[0]["engineInfo"].startswith(f"Apache-Spark/{spark.version} delta_ds/")
     assert read(spark, tmp_path / "t").agg(F.sum("id")).first()[0] == 499_500
 

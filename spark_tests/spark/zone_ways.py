@@ -8,12 +8,16 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+
 from delta_ds import DeltaTable
+from delta_ds.testing import TableBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +26,28 @@ if TYPE_CHECKING:
 COMMITS = [dt.datetime(2024, 1, 15, hour, tzinfo=dt.timezone.utc) for hour in (12, 13, 14)]
 ZONES = ["America/New_York", "Asia/Kolkata"]
 _BETWEEN = dt.timedelta(minutes=30)
+# Another day in each of the zones than in UTC.
+LOCAL = dt.datetime(2024, 1, 15, 0, 30)
+_ZONE = "spark.sql.session.timeZone"
+_TRACKED = {
+    "delta.enableRowTracking": "true",
+    "delta.rowTracking.materializedRowIdColumnName": "_row-id",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-version",
+}
+
+
+@contextmanager
+def _in_zone(spark: SparkSession, zone: str) -> Iterator[None]:
+    """Within the block a session has a zone; where it has none set, and its JVM is in that zone, none is set."""
+    before = str(spark.conf.get(_ZONE))
+    if before == zone:
+        yield
+        return
+    spark.conf.set(_ZONE, zone)
+    try:
+        yield
+    finally:
+        spark.conf.set(_ZONE, before)
 
 
 def make(spark: SparkSession, folder: Path) -> str:
@@ -46,15 +72,11 @@ def ids_by_way(spark: SparkSession, path: str, folder: str, zone: str, sql: bool
     sql
         Whether the session knows all statements and functions, which plain servers of Spark Connect do not.
     """
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
+    with _in_zone(spark, zone):
         ways = {**_reads(spark, path, zone), **_commands(spark, path, folder, zone)}
         if sql:
             ways |= _statements(spark, path, folder, zone)
         return {way: _ids(rows()) for way, rows in ways.items()}
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", str(before))
 
 
 def expected(way: str) -> list[int]:
@@ -98,12 +120,8 @@ def _commands(spark: SparkSession, path: str, folder: str, zone: str) -> dict[st
 
     def streamed(**options: str) -> Callable[[], DataFrame]:
         def run() -> DataFrame:
-            name = "feed" if options else "rows"
-            reader = spark.readStream.format("pydelta").option("startingTimestamp", at).options(**options)
-            target = f"{folder}/stream {name}"
-            writer = reader.load(path).select("id").writeStream.format("pydelta")
-            writer = writer.option("checkpointLocation", f"{target} c").trigger(availableNow=True)
-            assert writer.start(target).awaitTermination(120)
+            target = f"{folder}/stream of {'feed' if options else 'rows'}"
+            _stream(spark, path, target, startingTimestamp=at, **options)
             return spark.read.format("pydelta").load(target)
 
         return run
@@ -150,23 +168,125 @@ def _copy(path: str, target: str) -> str:
     return target
 
 
-def days_by_way(spark: SparkSession, folder: str, zone: str) -> dict[str, Any]:
-    """What generated columns and constraints make of an instant that is another day in the zone than in UTC."""
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
+def days_by_way(spark: SparkSession, folder: str, zone: str) -> dict[str, int]:
+    """What generated columns and constraints make of an instant that is another day in the zone than in UTC.
+
+    Returns
+    -------
+    dict
+        How many rows, of three that were written, have a day.
+    """
+    with _in_zone(spark, zone):
         path = f"{folder}/days"
         builder = DeltaTable.create(spark).location(path).addColumn("at", "TIMESTAMP")
         builder.addColumn("day", "DATE", generatedAlwaysAs="CAST(at AS DATE)").execute()
-        local = dt.datetime(2024, 1, 15, 0, 30)
-        found: dict[str, Any] = {}
-        rows = spark.sql(f"SELECT TIMESTAMP'{local}' AS at")
+        found: dict[str, int] = {}
+        rows = spark.sql(f"SELECT TIMESTAMP'{LOCAL}' AS at")
         rows.write.format("pydelta").mode("append").save(path)
         DeltaTable.forPath(spark, path).addConstraint("early", "hour(at) < 1")
         rows.write.format("pydelta").mode("append").save(path)
-        DeltaTable.forPath(spark, path).update(set={"at": f"TIMESTAMP'{local + dt.timedelta(minutes=9)}'"})
+        rows.write.format("pydelta").save(f"{folder}/rows of days")
+        _stream(spark, f"{folder}/rows of days", path)
+        DeltaTable.forPath(spark, path).update(set={"at": f"TIMESTAMP'{LOCAL + dt.timedelta(minutes=9)}'"})
         for row in spark.read.format("pydelta").load(path).selectExpr("CAST(day AS STRING) AS day").collect():
             found[row["day"]] = found.get(row["day"], 0) + 1
         return found
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", str(before))
+
+
+def instants_by_way(spark: SparkSession, folder: str, zone: str) -> dict[str, list[int]]:
+    """The instants, in seconds, that each way makes of a partition value which is a local time without a zone."""
+    with _in_zone(spark, zone):
+        return {way: _seconds(rows()) for way, rows in _of_local_partitions(spark, folder).items()}
+
+
+def instant(zone: str) -> int:
+    """The one that all ways have to make of it."""
+    return int(LOCAL.replace(tzinfo=ZoneInfo(zone)).timestamp())
+
+
+def _of_local_partitions(spark: SparkSession, folder: str) -> dict[str, Callable[[], DataFrame]]:
+    literal = f"TIMESTAMP'{LOCAL}'"
+
+    def read(path: str, **options: str) -> DataFrame:
+        return spark.read.format("pydelta").options(**options).load(path)
+
+    def streamed(name: str, **options: str) -> DataFrame:
+        target = f"{folder}/stream {name}"
+        _stream(spark, _with_local_partition(f"{folder}/{name}"), target, **options)
+        return read(target)
+
+    def changed(name: str, change: Callable[[DeltaTable], Any], *, tracked: bool = False) -> DataFrame:
+        path = _with_local_partition(f"{folder}/{name}", tracked=tracked)
+        change(DeltaTable.forPath(spark, path))
+        return read(path).where(f"id = unix_seconds({literal})")
+
+    def overwritten(name: str, **options: str) -> DataFrame:
+        path = _with_local_partition(f"{folder}/{name}")
+        rows = spark.sql(f"SELECT 2L AS id, {literal} AS p")
+        rows.write.format("pydelta").mode("overwrite").options(**options).save(path)
+        return read(path)
+
+    def blamed() -> DataFrame:
+        path = _with_local_partition(f"{folder}/blamed", tracked=True)
+        return DeltaTable.forPath(spark, path).blame()
+
+    def update(table: DeltaTable) -> None:
+        table.update(set={"id": "unix_seconds(p)"})
+
+    def merge(table: DeltaTable) -> None:
+        source = spark.sql(f"SELECT {literal} AS p")
+        clauses = table.alias("t").merge(source.alias("s"), "t.p = s.p")
+        clauses.whenMatchedUpdate(set={"id": "unix_seconds(t.p)"}).execute()
+
+    plain = _with_local_partition(f"{folder}/plain")
+    return {
+        "load": lambda: read(plain),
+        "load of a folder": lambda: read(f"{plain}/p={LOCAL}"),
+        "filter": lambda: read(plain).where(f"p = {literal}"),
+        "feed": lambda: read(plain, readChangeFeed="true", startingVersion="0"),
+        "stream": lambda: streamed("rows"),
+        "stream of a feed": lambda: streamed("changes", readChangeFeed="true", startingVersion="0"),
+        "UPDATE": lambda: changed("updated", update),
+        "UPDATE of rows with ids": lambda: changed("updated tracked", update, tracked=True),
+        "MERGE": lambda: changed("merged", merge),
+        "DELETE": lambda: changed("deleted", lambda t: (update(t), t.delete(f"p <> {literal}"))),
+        "blame": blamed,
+        "replaceWhere": lambda: overwritten("replaced", replaceWhere=f"p = '{LOCAL}'"),
+        "dynamic overwrite": lambda: overwritten("dynamic", partitionOverwriteMode="dynamic"),
+    }
+
+
+def _with_local_partition(path: str, *, tracked: bool = False) -> str:
+    """A table of one row as other writers make it, whose partition value says no zone."""
+    table = TableBuilder(path)
+    table.create(
+        pa.schema([("id", pa.int64()), ("p", pa.timestamp("us", "UTC"))]),
+        partition_columns=["p"],
+        properties={"delta.enableChangeDataFeed": "true", **(_TRACKED if tracked else {})},
+        writer_features=["changeDataFeed", "appendOnly", "rowTracking", "domainMetadata"]
+        if tracked
+        else None,
+        reader_features=[] if tracked else None,
+    )
+    add = table.write_file(pa.table({"id": pa.array([1], pa.int64())}), partition_values={"p": str(LOCAL)})
+    if not tracked:
+        table.commit(add)
+        return path
+    add["add"] |= {"baseRowId": 0, "defaultRowCommitVersion": 1}
+    mark = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":0}', "removed": False}
+    table.commit(add, {"domainMetadata": mark})
+    return path
+
+
+def _seconds(rows: DataFrame) -> list[int]:
+    return [row["at"] for row in rows.selectExpr("unix_seconds(p) AS at").collect()]
+
+
+def _stream(spark: SparkSession, source: str, target: str, **options: str) -> None:
+    """Append the rows of a table, or of its changes, to another one."""
+    read = spark.readStream.format("pydelta").options(**options).load(source)
+    rows = read.drop("_change_type", "_commit_version", "_commit_timestamp")
+    writer = rows.writeStream.format("pydelta").option(
+        "checkpointLocation", f"{target} of {source.rpartition('/')[2]} c"
+    )
+    assert writer.trigger(availableNow=True).start(target).awaitTermination(120)

@@ -18,7 +18,7 @@ from delta_ds.kernel.card import size_text
 from delta_ds.kernel.storage.store_options import uses_dynamodb
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.api.delta_log import DeltaLog
 
 
 def bench(

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, cast
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.cli.bench.clock import Measurement, WatchedStorage
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.environment import CACHE
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.storage.open import open_storage
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
 
 Tell = Callable[[str, int, int | None], None]
@@ -60,7 +61,7 @@ def reads(
     watched = WatchedStorage(log.storage)
     found = [_load(log, watched, rounds, tell)]
     # The last one loaded is that which is planned and read.
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     snapshot.live_files()
     found.append(_plan(snapshot, watched, where, zone, rounds, tell))
     found.append(_scan(snapshot, watched, where, zone, rounds, seconds, tell))
@@ -70,11 +71,11 @@ def reads(
 def _load(log: DeltaLog, watched: WatchedStorage, rounds: int, tell: Tell) -> Measurement:
     measured = Measurement("load", "open the newest version, with all of its files")
     with _without_cache():
-        _warm(lambda: log.snapshot().live_files())
+        _warm(lambda: log.open_snapshot().live_files())
         for number in range(rounds):
             tell("load", number, rounds)
             with measured.round(watched):
-                log.snapshot().live_files()
+                log.open_snapshot().live_files()
     return measured
 
 
@@ -87,11 +88,11 @@ def _plan(
     snapshot: Snapshot, watched: WatchedStorage, where: str | None, zone: str, rounds: int, tell: Tell
 ) -> Measurement:
     measured = Measurement("plan", "list the files that are read" + (f" for {where}" if where else ""))
-    _warm(lambda: snapshot.scan(where, timezone=zone).tasks())
+    _warm(lambda: Scan(snapshot, where, timezone=zone).tasks())
     for number in range(rounds):
         tell("plan", number, rounds)
         with measured.round(watched):
-            snapshot.scan(where, timezone=zone).tasks()
+            Scan(snapshot, where, timezone=zone).tasks()
     return measured
 
 
@@ -110,7 +111,7 @@ def _scan(
         rows = size = 0
         with measured.round(watched):
             began = time.perf_counter()
-            scan = snapshot.scan(where, timezone=zone)
+            scan = Scan(snapshot, where, timezone=zone)
             with closing(cast("Generator[pa.RecordBatch]", scan.to_batches())) as batches:
                 for batch in batches:
                     rows, size = rows + batch.num_rows, size + batch.nbytes
@@ -213,4 +214,4 @@ def open_table(path: str, options: dict[str, str]) -> DeltaLog:
     DeltaError
         The address or an option is wrong.
     """
-    return DeltaLog.at(open_storage(path, options))
+    return DeltaLog(open_storage(path, options))

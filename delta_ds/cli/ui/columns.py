@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from delta_ds.cli.json_values import shown
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.data.values.statistics import load_statistics
+from delta_ds.kernel.layout.column import column_layout
 from delta_ds.kernel.scan.file_pruning import find_statistics_column
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.schema.column_paths import Path, quote, show
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from delta_ds.cli.ui.view import TableView
     from delta_ds.kernel.layout.column import ColumnLayout
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 # Ranges in one drawing; with more files each bar stands for several of them.
 _MOST_BARS = 200
@@ -67,7 +68,7 @@ def _load(snapshot: Snapshot, paths: list[Path]) -> None:
 
 def _figures(view: TableView, snapshot: Snapshot, path: Path) -> dict[str, Any]:
     try:
-        layout = snapshot.column_layout(quote(path), timezone=view.zone)
+        layout = column_layout(snapshot, quote(path), timezone=view.zone)
     except UnsupportedOperationError:
         # Logs hold no bounds of such a type.
         return {"bounds": False}
@@ -97,7 +98,7 @@ def range_page(view: TableView, version: int, column: str, where: str) -> dict[s
     DeltaError
         There is no such column, logs hold no bounds of it, or the predicate is wrong.
     """
-    layout = view.snapshot(version).column_layout(column, timezone=view.zone)
+    layout = column_layout(view.snapshot(version), column, timezone=view.zone)
     known = layout.known
     if where.strip():
         explained = view.explain(version, where).files

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.snapshot import Snapshot
 from delta_ds.kernel.features import FEATURES
 from delta_ds.kernel.log.history import datetime_of
 from delta_ds.kernel.properties import PROPERTIES
@@ -22,7 +23,7 @@ def describe(view: TableView, at: str) -> dict[str, Any]:
     """A version, named by number or time, and the newest there is."""
     newest = view.newest()
     snapshot = view.resolve(at) if at.strip() or view.start is not None else newest
-    detail = snapshot.detail()
+    detail = Snapshot(snapshot).detail()
     detail["createdAt"] = None if detail["createdAt"] is None else datetime_of(detail["createdAt"])
     detail["lastModified"] = datetime_of(detail["lastModified"])
     columns = list(_fields(snapshot.schema, ()))

@@ -14,7 +14,7 @@ from delta_ds.kernel.schema.types import STRING
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

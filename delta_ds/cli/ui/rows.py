@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.cli.json_values import shown
+from delta_ds.kernel.scan.scan import Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.cli.ui.view import TableView
-    from delta_ds.kernel.scan.scan import Scan
 
 _MOST_COLUMNS = 100
 _MOST_TEXT = 500
@@ -38,7 +38,7 @@ def first_rows(view: TableView, version: int, where: str, limit: int) -> dict[st
     """
     snapshot = view.snapshot(version)
     names = snapshot.schema.names[:_MOST_COLUMNS]
-    scan = snapshot.scan(where.strip() or None, names, timezone=view.zone)
+    scan = Scan(snapshot, where.strip() or None, names, timezone=view.zone)
     until = time.monotonic() + _SECONDS
     rows: list[list[str | None]] = []
     stopped = False

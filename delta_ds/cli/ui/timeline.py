@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.layout.timeline import timeline
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.records import replace
@@ -41,7 +42,7 @@ def timeline_page(view: TableView, before: int | None, limit: int) -> dict[str, 
         return {"versions": [], "older": False}
     last = view.newest() if before is None else view.snapshot(before - 1)
     # What the first of a timeline changed is not told: it is there for the second one's sake.
-    counted = {row["version"]: row for row in last.timeline(limit + 1).versions.to_pylist()}
+    counted = {row["version"]: row for row in timeline(last, limit + 1).versions.to_pylist()}
     listing = list_log(view.log.storage)
     wanted = sorted(counted)[-limit:]
     listing = replace(listing, commits={v: file for v, file in listing.commits.items() if v <= last.version})

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from delta_ds.cli.ui.figures import FileFigures
 from delta_ds.kernel.commands.time_travel import snapshot_at
+from delta_ds.kernel.scan.scan import Scan
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.api.delta_log import DeltaLog
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.scan.explain import Explanation
-    from delta_ds.kernel.snapshot import Snapshot
 
 _T = TypeVar("_T")
 
@@ -48,7 +49,7 @@ class TableView:
 
     def newest(self) -> Snapshot:
         """The newest version, looked for anew."""
-        found = self.log.snapshot()
+        found = self.log.open_snapshot()
         if found.metadata.id != self._id:
             # Another table has come to be in its place.
             self._snapshots, self._explained, self._figures = _Recent(), _Recent(), _Recent()
@@ -73,7 +74,7 @@ class TableView:
 
     def snapshot(self, version: int) -> Snapshot:
         """A version."""
-        return self._snapshots.get(version, partial(self.log.snapshot, version))
+        return self._snapshots.get(version, partial(self.log.open_snapshot, version))
 
     def explain(self, version: int, where: str) -> Explanation:
         """What a predicate reads of a version, and why; an empty one reads everything.
@@ -86,7 +87,7 @@ class TableView:
         snapshot = self.snapshot(version)
         predicate = where.strip() or None
         return self._explained.get(
-            (version, where), lambda: snapshot.scan(predicate, timezone=self.zone).explain()
+            (version, where), lambda: Scan(snapshot, predicate, timezone=self.zone).explain()
         )
 
     def figures(self, version: int) -> FileFigures:

@@ -160,7 +160,7 @@ def cluster_by(log: TableLog, columns: Sequence[str]) -> int:
         A column does not exist, or is named twice.
     """
     txn = log.start_transaction()
-    snapshot, table = txn.snapshot, log.storage.url
+    snapshot, table = txn.base, log.storage.url
     assert snapshot is not None
     if txn.metadata.partition_columns:
         raise ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED(

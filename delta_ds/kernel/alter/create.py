@@ -48,7 +48,7 @@ from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
@@ -88,7 +88,7 @@ class TableDefinition:
 
     def put_into(self, txn: Transaction) -> None:
         """Put protocol, metadata and domains into the transaction that creates or replaces the table."""
-        snapshot = txn.snapshot
+        snapshot = txn.base
         if snapshot is None or self.state.protocol != snapshot.protocol:
             txn.set_protocol(self.state.protocol)
         txn.set_metadata(self.state.metadata)
@@ -120,7 +120,7 @@ def creation_parameters(
 
 def set_domains(txn: Transaction, domains: Mapping[str, str], *, replaces_table: bool) -> None:
     """Set metadata domains; a table that takes the place of another is not clustered unless they say so."""
-    replaced = txn.snapshot if replaces_table else None
+    replaced = txn.base if replaces_table else None
     if replaced is not None and CLUSTERING_DOMAIN not in domains and CLUSTERING_DOMAIN in replaced.domains:
         txn.remove_domain_metadata(CLUSTERING_DOMAIN)
     for domain, configuration in domains.items():
@@ -302,7 +302,7 @@ def create_table(
     if mode in (REPLACE, CREATE_OR_REPLACE, REPLACE_OR_CREATE) and not without_columns:
         _check_has_columns(schema, table)
     txn = log.start_transaction(create=True)
-    if txn.snapshot is None:
+    if txn.base is None:
         if mode == REPLACE:
             raise CANNOT_REPLACE_MISSING_TABLE(tableName=table)
         check_place_is_free(log.storage, has_columns=bool(schema.fields))
@@ -318,9 +318,9 @@ def create_table(
         return None
     elif mode in (CREATE_OR_REPLACE, ADOPT):
         if schema.fields:
-            _check_same(txn.snapshot, schema, partition_columns)
+            _check_same(txn.base, schema, partition_columns)
         if mode == ADOPT:
-            _check_same_properties(txn.snapshot, parse_properties(properties or {}, unknown=unknown))
+            _check_same_properties(txn.base, parse_properties(properties or {}, unknown=unknown))
         CREATE_OR_REPLACE_KEPT.log(table=table, version=txn.read_version)
         return None
     else:
@@ -328,9 +328,9 @@ def create_table(
     merged = with_defaults(properties or {}, defaults or {})
     definition = new_table(
         schema, partition_columns, merged, name=name, description=description, cluster_by=cluster_by,
-        table=table, replacing=txn.snapshot, without_columns=without_columns, unknown=unknown,
+        table=table, replacing=txn.base, without_columns=without_columns, unknown=unknown,
     )  # fmt: skip
-    if txn.snapshot is not None:
+    if txn.base is not None:
         txn.read_whole_table()
         txn.remove_live(None)
     definition.put_into(txn)

@@ -25,7 +25,7 @@ from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.actions import Protocol
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
@@ -83,8 +83,8 @@ def unbackfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
 
 
 def _snapshot(txn: Transaction) -> Snapshot:
-    assert txn.snapshot is not None, "row tracking is enabled on tables that exist"
-    return txn.snapshot
+    assert txn.base is not None, "row tracking is enabled on tables that exist"
+    return txn.base
 
 
 def _upgrade(txn: Transaction) -> None:

@@ -91,7 +91,7 @@ def dry_run(log: TableLog, changes: Sequence[ChangeOf]) -> None:
 
 
 def _state(txn: Transaction) -> TableState:
-    domains = txn.snapshot.domains if txn.snapshot is not None else {}
+    domains = txn.base.domains if txn.base is not None else {}
     return replace(txn.table_state, domains=domains)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.data.read.plan import FileSlice
     from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.scan.table_version import TableVersion
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
 
 _TRACKED = ("row_id", "row_commit_version")
@@ -59,7 +59,7 @@ class Blame:
 
     def __init__(
         self,
-        snapshot: TableVersion,
+        snapshot: Snapshot,
         predicate: str | Expression | None = None,
         columns: Sequence[str] | None = None,
         timezone: str | None = "UTC",

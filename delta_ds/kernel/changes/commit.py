@@ -21,11 +21,11 @@ from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.log.segment import earliest_version, list_log
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_ds.kernel.schema.version_changes import stored_otherwise
-from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass
 

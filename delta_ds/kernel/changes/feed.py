@@ -34,11 +34,11 @@ from delta_ds.kernel.log import history
 from delta_ds.kernel.log.commit import parse_each, read_commits
 from delta_ds.kernel.log.file_actions import actions_schema
 from delta_ds.kernel.log.segment import LogListing, list_log
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES, pack
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.schema.version_changes import incompatibility, mapped_changes
-from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 

@@ -51,10 +51,10 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
-    from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 
@@ -92,8 +92,8 @@ RESULT_COLUMNS = (
 
 
 def shallow_clone(
-    source: DeltaLog,
-    target: DeltaLog,
+    source: TableLog,
+    target: TableLog,
     *,
     version: int | None = None,
     timestamp: Timestamp | None = None,
@@ -132,7 +132,7 @@ def shallow_clone(
     check_reachable(snapshot.storage.address, target.storage)
     txn = target.start_transaction(create=True)
     check_target(txn, replace_existing)
-    state = description(snapshot, txn.snapshot, inputs, target.storage.url)
+    state = description(snapshot, txn.base, inputs, target.storage.url)
     adds = list(_adds(snapshot))
     txn.read_whole_table()
     txn.set_metadata(state.metadata).set_protocol(state.protocol).add_all(adds)
@@ -180,10 +180,10 @@ def check_reachable(source: Address, target: Storage) -> None:
 
 def check_target(txn: Transaction, replace_existing: bool) -> None:
     table = txn.storage.url
-    if not replace_existing and (txn.snapshot is not None or list_written_files(txn.storage, "")):
-        what = "a table" if txn.snapshot is not None else "files that belong to no table"
+    if not replace_existing and (txn.base is not None or list_written_files(txn.storage, "")):
+        what = "a table" if txn.base is not None else "files that belong to no table"
         raise CREATE_TABLE_WITH_NON_EMPTY_LOCATION(tableId=table, what=what, tableLocation=table)
-    if txn.snapshot is not None and txn.snapshot.live_files().num_rows:
+    if txn.base is not None and txn.base.live_files().num_rows:
         raise UNSUPPORTED_NON_EMPTY_CLONE(table=table)
 
 
@@ -236,7 +236,7 @@ def put_clustering(txn: Transaction, source: Snapshot) -> None:
     clustering = source.domains.get(CLUSTERING_DOMAIN)
     if clustering is not None:
         txn.set_domain_metadata(CLUSTERING_DOMAIN, clustering)
-    elif txn.snapshot is not None and CLUSTERING_DOMAIN in txn.snapshot.domains:
+    elif txn.base is not None and CLUSTERING_DOMAIN in txn.base.domains:
         txn.remove_domain_metadata(CLUSTERING_DOMAIN)
 
 
@@ -314,8 +314,8 @@ _NO_VERSION = -1
 
 
 def shallow_clone_parquet(
-    source: DeltaLog,
-    target: DeltaLog,
+    source: TableLog,
+    target: TableLog,
     partition_schema: StructType | None = None,
     *,
     version: object = None,

@@ -27,7 +27,7 @@ from delta_ds.kernel.storage.uri import Address, parse_address, same_filesystem
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
 
 _COMMITS_AT_ONCE = 50

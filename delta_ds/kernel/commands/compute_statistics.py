@@ -27,9 +27,9 @@ from delta_ds.kernel.work import Work
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _AT_ONCE = 16
 _FILES_A_COMMIT = 20_000
@@ -55,7 +55,7 @@ class ComputedStatistics:
 
 
 def compute_statistics(
-    log: DeltaLog, *, engine_info: str | None = None, files_a_commit: int = _FILES_A_COMMIT
+    log: TableLog, *, engine_info: str | None = None, files_a_commit: int = _FILES_A_COMMIT
 ) -> ComputedStatistics:
     """Commit the files whose rows the log does not count again, with statistics; no row and no file changes.
 
@@ -81,15 +81,15 @@ def compute_statistics(
         return _computed(log, work, engine_info, files_a_commit)
 
 
-def _computed(log: DeltaLog, work: Work, engine_info: str | None, files_a_commit: int) -> ComputedStatistics:
+def _computed(log: TableLog, work: Work, engine_info: str | None, files_a_commit: int) -> ComputedStatistics:
     version, total, counted = None, 0, 0
     while True:
         txn = log.start_transaction(engine_info=engine_info)
-        assert txn.snapshot is not None
-        bodies = list(islice(_without_statistics(txn.snapshot), files_a_commit))
+        assert txn.base is not None
+        bodies = list(islice(_without_statistics(txn.base), files_a_commit))
         if not bodies:
             return ComputedStatistics(version, total, counted)
-        reader = _Reader(txn.snapshot)
+        reader = _Reader(txn.base)
         reading = work.phase("reading footers", total=len(bodies))
         with reading as phase, ThreadPoolExecutor(_AT_ONCE) as pool:
             found = list(phase.each(pool.map(reader.statistics, bodies)))

@@ -46,8 +46,8 @@ from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _FILES_AT_ONCE = 16
 _SINK_LOG = "_spark_metadata"
@@ -63,7 +63,7 @@ class ConvertResult:
 
 
 def convert_to_delta(
-    log: DeltaLog,
+    log: TableLog,
     partition_schema: StructType | None = None,
     *,
     collect_statistics: bool = True,
@@ -112,7 +112,7 @@ def convert_to_delta(
         Another commit came first.
     """
     txn = log.start_transaction(create=True)
-    if txn.snapshot is not None:
+    if txn.base is not None:
         CONVERT_SKIPPED.log(table=log.storage.url, version=txn.read_version)
         return None
     with Work(CONVERT.name, log.storage.url) as work:

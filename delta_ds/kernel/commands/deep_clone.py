@@ -47,11 +47,11 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.storage.uri import Address
     from delta_ds.kernel.table_state import TableState
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 # In `tags` of an `add`: id of the source, path and vector there, and the vector here, as a JSON list.
@@ -66,8 +66,8 @@ _OWN_FIELDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def deep_clone(
-    source: DeltaLog,
-    target: DeltaLog,
+    source: TableLog,
+    target: TableLog,
     *,
     version: int | None = None,
     timestamp: Timestamp | None = None,
@@ -133,14 +133,14 @@ def deep_clone(
     if _overlap(source.storage.address, target.storage.address):
         raise CLONE_INTO_ITSELF(table=target.storage.url)
     txn = target.start_transaction(create=True)
-    if not replace_existing and (txn.snapshot is not None or list_written_files(target.storage, "")):
-        what = "a table" if txn.snapshot is not None else "files that belong to no table"
+    if not replace_existing and (txn.base is not None or list_written_files(target.storage, "")):
+        what = "a table" if txn.base is not None else "files that belong to no table"
         url = target.storage.url
         raise CREATE_TABLE_WITH_NON_EMPTY_LOCATION(tableId=url, what=what, tableLocation=url)
-    known = _Known(txn.snapshot, snapshot.metadata.id)
-    state = description(snapshot, txn.snapshot, inputs, target.storage.url)
-    if txn.snapshot is not None and known.is_same_source:
-        state = _as_before(state, txn.snapshot.table_state)
+    known = _Known(txn.base, snapshot.metadata.id)
+    state = description(snapshot, txn.base, inputs, target.storage.url)
+    if txn.base is not None and known.is_same_source:
+        state = _as_before(state, txn.base.table_state)
     new = [body for body in _bodies(snapshot) if not known.keeps(body)]
     check_sources(snapshot, _files_of(new), files_from)
     with StagedFiles(target.storage) as staged:
@@ -165,7 +165,7 @@ def _commit(
     staged: StagedFiles,
 ) -> CloneResult:
     gone = known.gone()
-    before = txn.snapshot
+    before = txn.base
     sizes = source.live_files().table["size"].to_pylist()
     removed = before.live_files().table["size"].take(integers(gone)).to_pylist() if before is not None else []
     result = CloneResult(

@@ -78,8 +78,8 @@ from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _BARRIER = 3  # commits with a checkpoint each, so that no old reader has to replay commits with the feature
 
@@ -137,7 +137,7 @@ _REMOVALS: dict[str, _Removal] = {
 }
 
 
-def drop_feature_support(log: DeltaLog, name: str, truncate_history: bool | None = None) -> int:
+def drop_feature_support(log: TableLog, name: str, truncate_history: bool | None = None) -> int:
     """Remove a feature from a table's protocol; data files that use it are rewritten in this process.
 
     Parameters
@@ -172,7 +172,7 @@ def drop_feature_support(log: DeltaLog, name: str, truncate_history: bool | None
     return finish_dropping(log, name, truncate_history)
 
 
-def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -> None:
+def switch_off(log: TableLog, name: str, truncate_history: bool | None = None) -> None:
     """The first step of `drop_feature_support`: check that the feature can be dropped, and switch it off."""
     feature = _check_droppable(log, name, bool(truncate_history))
     removal = _REMOVALS[feature.name]
@@ -199,18 +199,18 @@ def _differs(configuration: Mapping[str, str], key: str, text: str) -> bool:
     return bool(PROPERTIES[key].of(configuration) != PROPERTIES[key].parse(text))
 
 
-def rewrite_request(log: DeltaLog, name: str) -> OptimizeRequest | None:
+def rewrite_request(log: TableLog, name: str) -> OptimizeRequest | None:
     """The rewriting needed after `switch_off`; None for none."""
     feature = feature_named(name)
     kind = None if feature is None else _REMOVALS[feature.name].rewriting
-    if kind is None or (kind == UNMAP and log.snapshot().mapping_mode == "none"):
+    if kind is None or (kind == UNMAP and log.open_snapshot().mapping_mode == "none"):
         return None
     request = OptimizeRequest(kind=kind)
     plan = plan_optimize(log, request)
     return request if plan.bins or plan.description is not None else None
 
 
-def unmapping_request(log: DeltaLog, mode: str | None) -> OptimizeRequest:
+def unmapping_request(log: TableLog, mode: str | None) -> OptimizeRequest:
     """The rewriting that removes column mapping from a table.
 
     Parameters
@@ -223,11 +223,11 @@ def unmapping_request(log: DeltaLog, mode: str | None) -> OptimizeRequest:
     UnsupportedFeatureError
         Another feature of the table needs column mapping.
     """
-    _refuse_dependents(log.storage.url, COLUMN_MAPPING, log.snapshot().protocol.supported)
+    _refuse_dependents(log.storage.url, COLUMN_MAPPING, log.open_snapshot().protocol.supported)
     return OptimizeRequest(kind=UNMAP, mode_property=mode)
 
 
-def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = None) -> int:
+def finish_dropping(log: TableLog, name: str, truncate_history: bool | None = None) -> int:
     """The last step of `drop_feature_support`, after the rewriting.
 
     Returns
@@ -252,7 +252,7 @@ def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = No
     return _commit(log, feature, truncate_history, protect=not truncate_history)
 
 
-def _clean_up(log: DeltaLog, feature: TableFeature) -> None:
+def _clean_up(log: TableLog, feature: TableFeature) -> None:
     """Remove metadata that describes the data files of before the rewriting."""
     if feature in (TYPE_WIDENING, TYPE_WIDENING_PREVIEW):
         _forget_type_changes(log, feature)
@@ -262,10 +262,10 @@ def _clean_up(log: DeltaLog, feature: TableFeature) -> None:
         remove_old_vectors(log)
 
 
-def _check_droppable(log: DeltaLog, name: str, truncate_history: bool) -> TableFeature:
+def _check_droppable(log: TableLog, name: str, truncate_history: bool) -> TableFeature:
     table = log.storage.url
     feature = feature_named(name)
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     supported = snapshot.protocol.supported
     if feature is None:
         raise FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE(
@@ -297,9 +297,9 @@ def _comma_list(names: frozenset[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def _refuse_traces(log: DeltaLog, feature: TableFeature, *, after_switching: bool = False) -> None:
+def _refuse_traces(log: TableLog, feature: TableFeature, *, after_switching: bool = False) -> None:
     """Refuse a table whose use of the feature cannot be removed here."""
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     found = _trace(feature.name, snapshot, after_switching)
     if found is not None:
         refusal = {
@@ -340,7 +340,7 @@ def _protection_reason(snapshot: Snapshot) -> str | None:
     )
 
 
-def _forget_type_changes(log: DeltaLog, feature: TableFeature) -> None:
+def _forget_type_changes(log: TableLog, feature: TableFeature) -> None:
     txn = log.start_transaction()
 
     def bare(column: StructField) -> StructField:
@@ -353,7 +353,7 @@ def _forget_type_changes(log: DeltaLog, feature: TableFeature) -> None:
 
 
 def _commit(
-    log: DeltaLog, feature: TableFeature, truncate_history: bool | None, *, protect: bool = False
+    log: TableLog, feature: TableFeature, truncate_history: bool | None, *, protect: bool = False
 ) -> int:
     txn = log.start_transaction()
     names = txn.protocol.supported - {feature.name}

@@ -20,10 +20,10 @@ from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.feature_removal import trace_of
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
-def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None:
+def check_history(log: TableLog, feature: str, shown: re.Pattern[bytes]) -> None:
     """Delete old versions that use a dropped feature, and refuse where a kept version still uses it.
 
     Parameters
@@ -46,42 +46,42 @@ def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None
         )
 
 
-def delete_old_versions(log: DeltaLog) -> timedelta:
+def delete_old_versions(log: TableLog) -> timedelta:
     """Delete versions older than the retention for dropped features; returns that retention."""
     from delta_ds.kernel.log.cleanup import clean_up
 
     write_latest_checkpoint(log)
-    retention: timedelta = TRUNCATE_HISTORY_RETENTION.of(log.snapshot().metadata.configuration)
+    retention: timedelta = TRUNCATE_HISTORY_RETENTION.of(log.open_snapshot().metadata.configuration)
     clean_up(log.storage, retention=retention)
     return retention
 
 
-def _versions_using(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> Iterator[int]:
+def _versions_using(log: TableLog, feature: str, shown: re.Pattern[bytes]) -> Iterator[int]:
     """The versions in the log that use the feature."""
     listing = list_log(log.storage)
     for found in listing.checkpoints:
-        if trace_of(feature, log.snapshot(found.version)) is not None:
+        if trace_of(feature, log.open_snapshot(found.version)) is not None:
             yield found.version
     for version, file in sorted(listing.commits.items()):
         if shown.search(read_log_files(log.storage, [file])[0]):
             yield version
 
 
-def write_latest_checkpoint(log: DeltaLog) -> None:
+def write_latest_checkpoint(log: TableLog) -> None:
     """Write a checkpoint of the newest version."""
     from delta_ds.kernel.transaction.post_commit import write_checkpoint
 
-    write_checkpoint(log.storage, log.snapshot().segment)
+    write_checkpoint(log.storage, log.open_snapshot().segment)
 
 
-def remove_old_vectors(log: DeltaLog) -> None:
+def remove_old_vectors(log: TableLog) -> None:
     """Commit removes of the files that hold deletion vectors of older versions.
 
     A reader that does not know of deletion vectors would not see that those versions need them, and its VACUUM would
     delete them.
     """
     txn = log.start_transaction()
-    snapshot = log.snapshot(txn.read_version)
+    snapshot = log.open_snapshot(txn.read_version)
     now_ms = time.time_ns() // 1_000_000
     state = CheckpointState.of_version(snapshot.storage, snapshot.segment, now_ms)
     buried: set[str] = set()

@@ -13,13 +13,13 @@ from delta_ds.kernel.iceberg_compatibility import ICEBERG, writes_metadata
 from delta_ds.kernel.transaction.symlink_manifest import write_manifests
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 SYMLINK_FORMAT_MANIFEST = "symlink_format_manifest"
 _MODES = (SYMLINK_FORMAT_MANIFEST, ICEBERG)
 
 
-def generate(log: DeltaLog, mode: str) -> int:
+def generate(log: TableLog, mode: str) -> int:
     """Generate files for a table as it is now.
 
     Parameters
@@ -45,7 +45,7 @@ def generate(log: DeltaLog, mode: str) -> int:
     wanted = mode.strip().lower()
     if wanted not in _MODES:
         raise MODE_NOT_SUPPORTED(mode=mode, table=log.storage.url, supportedModes=list(_MODES))
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     if wanted == SYMLINK_FORMAT_MANIFEST:
         return write_manifests(snapshot)
     if not writes_metadata(snapshot.properties):

@@ -15,14 +15,14 @@ from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_for
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import removed_files
 from delta_ds.kernel.data.values.statistics import load_statistics
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.operations import OPTIMIZE, REORG
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL
 from delta_ds.kernel.scan.skipping import row_numbers
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 # What has no name in the history, or two.
 STATISTICS, VACUUM, CHECKPOINT = "statistics", "VACUUM", "checkpoint"
@@ -124,7 +124,7 @@ class Health(Shown):
         return "\n".join(lines)
 
 
-def health(log: DeltaLog, request: OptimizeRequest | None = None) -> Health:
+def health(log: TableLog, request: OptimizeRequest | None = None) -> Health:
     """Look at the newest version of a table by its log alone; nothing is changed.
 
     Parameters
@@ -139,7 +139,7 @@ def health(log: DeltaLog, request: OptimizeRequest | None = None) -> Health:
     DeltaError
         The table cannot be read.
     """
-    return health_of(log.snapshot(), request or OptimizeRequest())
+    return health_of(log.open_snapshot(), request or OptimizeRequest())
 
 
 def health_of(snapshot: Snapshot, request: OptimizeRequest) -> Health:

@@ -14,13 +14,15 @@ from delta_ds.kernel.commands.health import CHECKPOINT, STATISTICS, VACUUM, Due,
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import vacuum as delete_files
+from delta_ds.kernel.log.segment import find_segment
 from delta_ds.kernel.operations import OPTIMIZE, REORG
 from delta_ds.kernel.terminal import visible
+from delta_ds.kernel.transaction.post_commit import write_checkpoint
 from delta_ds.kernel.work import Work
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 # Files first, then what is said of those that stay; VACUUM deletes what these left, where nothing is retained; the
 # checkpoint is of the last version.
@@ -129,7 +131,7 @@ Runners = Mapping[str, Callable[[], Mapping[str, Any]]]
 
 
 def maintain(
-    log: DeltaLog,
+    log: TableLog,
     *,
     vacuum: bool = False,
     dry_run: bool = False,
@@ -186,7 +188,7 @@ def file_runners(rewrite: Callable[[OptimizeRequest], Mapping[str, Any]], asked:
     }
 
 
-def log_runners(log: DeltaLog, engine_info: str | None) -> Runners:
+def log_runners(log: TableLog, engine_info: str | None) -> Runners:
     """The commands that need nobody to rewrite rows."""
     return {
         command: partial(run_log_step, log, command, engine_info)
@@ -194,7 +196,7 @@ def log_runners(log: DeltaLog, engine_info: str | None) -> Runners:
     }
 
 
-def run_log_step(log: DeltaLog, command: str, engine_info: str | None) -> dict[str, Any]:
+def run_log_step(log: TableLog, command: str, engine_info: str | None) -> dict[str, Any]:
     """Run one of `log_runners`; returns its metrics."""
     if command == STATISTICS:
         computed = compute_statistics(log, engine_info=engine_info)
@@ -202,7 +204,7 @@ def run_log_step(log: DeltaLog, command: str, engine_info: str | None) -> dict[s
     if command == VACUUM:
         deleted = delete_files(log)
         return {"numDeletedFiles": deleted.num_files, "sizeOfDeletedFiles": deleted.num_bytes}
-    log.checkpoint()
+    write_checkpoint(log.storage, find_segment(log.storage))
     return {}
 
 
@@ -216,7 +218,7 @@ def _files(metrics: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def examine(log: DeltaLog, request: OptimizeRequest, vacuum: bool) -> Health:
+def examine(log: TableLog, request: OptimizeRequest, vacuum: bool) -> Health:
     """The health of a table that can be maintained.
 
     Where VACUUM may run, it is due as well where the log does not tell what it would delete.
@@ -226,7 +228,7 @@ def examine(log: DeltaLog, request: OptimizeRequest, vacuum: bool) -> Health:
     UnsupportedFeatureError
         The table needs something of writers that is not supported.
     """
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     snapshot.table_state.check_writable()
     found = health_of(snapshot, request)
     if vacuum and found.unneeded_files is None:

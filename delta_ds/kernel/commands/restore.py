@@ -55,9 +55,9 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 _SHOWN_FILES = 100
@@ -88,7 +88,7 @@ RESULT_COLUMNS = (
 
 
 def restore(
-    log: DeltaLog,
+    log: TableLog,
     *,
     version: int | None = None,
     timestamp: Timestamp | None = None,
@@ -135,7 +135,7 @@ def restore(
         raise ONEOF_IN_RESTORE(table=log.storage.url)
     source = _snapshot_to_restore(log, version, timestamp, timezone)
     txn = log.start_transaction()
-    latest = txn.snapshot
+    latest = txn.base
     assert latest is not None, "the transaction was started on a table that exists"
     if source.version == latest.version:
         RESTORE_SKIPPED.log(table=log.storage.url, version=latest.version)
@@ -156,7 +156,7 @@ def restore(
 
 
 def _snapshot_to_restore(
-    log: DeltaLog, version: int | None, timestamp: Timestamp | None, timezone: str
+    log: TableLog, version: int | None, timestamp: Timestamp | None, timezone: str
 ) -> Snapshot:
     url = log.storage.url
     try:

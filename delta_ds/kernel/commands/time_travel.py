@@ -9,14 +9,14 @@ from delta_ds.conditions.options import TIMESTAMP_INVALID
 from delta_ds.kernel.options import values
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 Timestamp = datetime | int | str
 
 
 def snapshot_at(
-    log: DeltaLog, version: int | None, timestamp: Timestamp | None, timezone: str = "UTC"
+    log: TableLog, version: int | None, timestamp: Timestamp | None, timezone: str = "UTC"
 ) -> Snapshot:
     """The snapshot of a version, of a timestamp, or (neither given) the latest.
 
@@ -39,9 +39,9 @@ def snapshot_at(
         As `DeltaLog.snapshot`.
     """
     if not isinstance(timestamp, str):
-        return log.snapshot(version, timestamp)
+        return log.open_snapshot(version, timestamp)
     try:
         timestamp = values.timestamp(timestamp, values.zone_by_name(timezone))
     except ValueError as error:
         raise TIMESTAMP_INVALID(timestamp=timestamp, table=log.storage.url, reason=error) from error
-    return log.snapshot(version, timestamp)
+    return log.open_snapshot(version, timestamp)

@@ -34,12 +34,12 @@ from delta_ds.kernel.properties import (
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 VERSIONS = (1, 2)
 
 
-def upgrade_uniform(log: DeltaLog, version: int) -> int:
+def upgrade_uniform(log: TableLog, version: int) -> int:
     """Turn on Iceberg compatibility and UniForm; files that do not comply are written anew in this process.
 
     Parameters
@@ -67,7 +67,7 @@ def upgrade_uniform(log: DeltaLog, version: int) -> int:
     return int(result.metrics["numFilesRemoved"])
 
 
-def begin_upgrade(log: DeltaLog, version: int) -> None:
+def begin_upgrade(log: TableLog, version: int) -> None:
     """The first step of `upgrade_uniform`: the properties of the table, where it has others."""
     if version not in VERSIONS:
         raise COMPAT_VERSION_NOT_SUPPORTED(table=log.storage.url, version=version, maxVersion=max(VERSIONS))
@@ -88,9 +88,9 @@ def begin_upgrade(log: DeltaLog, version: int) -> None:
     txn.commit(UPGRADE_UNIFORM, {"properties": json.dumps(wanted, separators=(",", ":"))})
 
 
-def finish_upgrade(log: DeltaLog) -> None:
+def finish_upgrade(log: TableLog) -> None:
     """The last step of `upgrade_uniform`: the metadata of Iceberg, from now on with every commit."""
-    properties = log.snapshot().properties
+    properties = log.open_snapshot().properties
     if not writes_metadata(properties):
         formats = [*UNIVERSAL_FORMAT_ENABLED_FORMATS.of(properties), ICEBERG]
         set_properties(log, {UNIVERSAL_FORMAT_ENABLED_FORMATS.name: ",".join(formats)})

@@ -284,7 +284,7 @@ class _Conversion:
 
     def _all_files(self) -> Iterator[DataFile]:
         from delta_ds.kernel.live_adds import add_bodies, live_adds
-        from delta_ds.kernel.snapshot import open_snapshot
+        from delta_ds.kernel.log.snapshot import open_snapshot
 
         for table in live_adds(open_snapshot(self._storage, self._state.version)):
             for at in range(0, table.num_rows, _FILES_AT_ONCE):

@@ -22,7 +22,7 @@ from delta_ds.kernel.schema.types import DataType, StructField, StructType
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.scan.table_version import TableVersion
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _column(values: Any) -> pa.Array:
     return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values.copy())])
 
 
-def column_layout(snapshot: TableVersion, column: str, *, timezone: str = "UTC") -> ColumnLayout:
+def column_layout(snapshot: Snapshot, column: str, *, timezone: str = "UTC") -> ColumnLayout:
     """See `Snapshot.column_layout`."""
     path, field = resolve(snapshot.schema, parse_path(column), snapshot.storage.url)
     files = snapshot.live_files()
@@ -214,7 +214,7 @@ def column_layout(snapshot: TableVersion, column: str, *, timezone: str = "UTC")
     return ColumnLayout(snapshot.storage.url, snapshot.version, show(path), str(field.type), table)
 
 
-def _check_bounds(snapshot: TableVersion, path: Path, field: StructField) -> None:
+def _check_bounds(snapshot: Snapshot, path: Path, field: StructField) -> None:
     if isinstance(field.type, StructType):
         inside = [p for p, f in walk(field.type, path) if has_bounds(f.type)]
         hint = (
@@ -231,7 +231,7 @@ def _check_bounds(snapshot: TableVersion, path: Path, field: StructField) -> Non
         raise _without_bounds(snapshot, path, field.type)
 
 
-def _without_bounds(snapshot: TableVersion, path: Path, data_type: DataType) -> UnsupportedOperationError:
+def _without_bounds(snapshot: Snapshot, path: Path, data_type: DataType) -> UnsupportedOperationError:
     able = [quote(p) for p, f in walk(snapshot.schema) if has_bounds(f.type) and not _in_collection(p)]
     others = f"; columns that have them: {', '.join(able[:20])}" if able else ""
     return UnsupportedOperationError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,10 +19,10 @@ from delta_ds.kernel.log.file_actions import (
     with_believable_sizes,
 )
 from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.scan.table_version import TableVersion
     from delta_ds.kernel.storage.filesystem import Storage
 
 
@@ -76,17 +76,13 @@ class Timeline(Shown):
     __repr__ = __str__
 
 
-def timeline(
-    storage: Storage, latest: TableVersion, open_version: Callable[[int], TableVersion], limit: int | None
-) -> Timeline:
+def timeline(latest: Snapshot, limit: int | None) -> Timeline:
     """The timeline up to a version; see `DeltaLog.timeline`.
 
     Parameters
     ----------
     latest
         The last version of it.
-    open_version
-        Opens an earlier one.
     limit
         At most so many versions, the newest ones; None for all that the log still holds.
 
@@ -95,13 +91,14 @@ def timeline(
     LogError
         A file of the log is damaged.
     """
+    storage = latest.storage
     listing = list_log(storage)
     versions = _unbroken([v for v in history.reachable_versions(listing) if v <= latest.version])
     if limit is not None:
         versions = versions[len(versions) - min(limit, len(versions)) :]
     if not versions:
         return Timeline(storage.url, _EMPTY)
-    first = latest if versions[0] == latest.version else open_version(versions[0])
+    first = latest if versions[0] == latest.version else open_snapshot(storage, versions[0])
     changes = _Changes(storage, first)
     times = history.file_times(listing, history.reachable_versions(listing))
     inside = history.in_commit_timestamps(latest.table_state)
@@ -160,7 +157,7 @@ class _Changes:
     """The file actions after a version: keys (path and deletion vector), versions, and sizes; -1 for a remove."""
 
     storage: Storage
-    first: TableVersion
+    first: Snapshot
     keys: list[pa.Array] = field(default_factory=list)
     versions: list[Any] = field(default_factory=list)
     sizes: list[Any] = field(default_factory=list)

@@ -264,7 +264,7 @@ def _checkpoint_body(files: CheckpointFiles) -> list[list[Any]]:
 
 def _checkpoint(body: Sequence[Sequence[Any]]) -> CheckpointFiles:
     seen = {entry[0]: SeenFile(FileStatus(*entry[:4]), *entry[4:]) for entry in body}
-    return CheckpointFiles(tuple(seen), None, seen)
+    return CheckpointFiles(tuple(seen), seen)
 
 
 def _protocol_body(protocol: Protocol) -> dict[str, Any]:

@@ -8,21 +8,20 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from delta_ds.exceptions import CorruptLogFileError, LogError
 from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol, Sidecar
-from delta_ds.kernel.arrow_buffers import field_of, fields_of, integers, map_values
+from delta_ds.kernel.arrow_buffers import field_of, fields_of, map_values
 from delta_ds.kernel.log.checkpoint_files import (
     CheckpointFiles,
     CheckpointReplacedError,
     UnreadableCheckpointError,
     open_file,
 )
-from delta_ds.kernel.log.file_actions import deletion_vector_type, files_schema
+from delta_ds.kernel.log.file_actions import as_vectors, files_schema
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY, LogFile
 from delta_ds.kernel.log.json_actions import conform, find_actions, is_whole
 from delta_ds.kernel.log.segment import Checkpoint, read_log_files
@@ -147,32 +146,6 @@ def sidecar_path(storage: Storage, sidecar: Sidecar, checkpoint: Checkpoint) -> 
     return f"{SIDECAR_DIRECTORY}/{unquote(path)}"
 
 
-def read_adds(
-    storage: Storage, files: CheckpointFiles, partition_columns: Sequence[str]
-) -> Iterator[pa.Table]:
-    """The `add` actions of each checkpoint file.
-
-    Yields
-    ------
-    pyarrow.Table
-        The columns of `LiveFiles.table` without `stats`, and `row`: the int64 number of the row, counted
-        through all files in order.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    base = 0
-    for path in files.paths:
-        with open_file(storage, files, path) as opened:
-            rows = opened.num_rows(files.groups)
-            table = pa.table({})
-            if "add" in opened.schema.names:
-                table = opened.read(add_leaves(opened.schema.field("add").type), files.groups)
-            row = integers(np.arange(base, base + rows))
-            yield opened.translated(functools.partial(conform_adds, table, partition_columns, row))
-        base += rows
-
-
 _ADD_FIELDS = (
     "path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector", "baseRowId",
     "defaultRowCommitVersion",
@@ -212,7 +185,8 @@ def conform_adds(table: pa.Table, partition_columns: Sequence[str], row: pa.Int6
         elif field.name == "partitionValues":
             columns[field.name] = _partition_values(add, partition_columns, field.type)
         elif field.name == "deletionVector" and field.name in present:
-            columns[field.name] = _conform_vector(field_of(add, field.name))
+            chunks = [as_vectors(chunk, field.type) for chunk in field_of(add, field.name).chunks]
+            columns[field.name] = pa.chunked_array(chunks, type=field.type)
         elif field.name in present:
             columns[field.name] = field_of(add, field.name).cast(field.type)
         else:
@@ -236,20 +210,6 @@ def _partition_values(add: pa.ChunkedArray, columns: Sequence[str], wanted: pa.D
         else:
             fields = [pa.nulls(len(chunk), pa.string()) for _ in columns]
         chunks.append(pa.StructArray.from_arrays(fields, fields=list(wanted)))
-    return pa.chunked_array(chunks, type=wanted)
-
-
-def _conform_vector(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    wanted = deletion_vector_type()
-    chunks = []
-    for chunk in vectors.chunks:
-        fields = fields_of(chunk, wanted)
-        # Some writers store a struct of nulls where there is no vector.
-        absent = pc.is_null(fields[0])
-        chunks.append(pa.StructArray.from_arrays(fields, fields=list(wanted), mask=absent))
     return pa.chunked_array(chunks, type=wanted)
 
 

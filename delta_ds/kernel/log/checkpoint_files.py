@@ -81,14 +81,11 @@ class CheckpointFiles:
     ----------
     paths
         Relative to the table, or as `Storage.resolve` gives them.
-    groups
-        Only these row groups of the one file; None for all of all files.
     seen
         By path the files that were opened so far. Whoever opens one of them again gets the same object, or an error.
     """
 
     paths: tuple[str, ...]
-    groups: tuple[int, ...] | None = None
     seen: dict[str, SeenFile] = field(default_factory=dict, compare=False)
 
     @property
@@ -96,10 +93,10 @@ class CheckpointFiles:
         """Whether all files were opened, and the store tells for certain when one is another object."""
         return all(path in self.seen and self.seen[path].is_certain for path in self.paths)
 
-    def part(self, path: str, groups: tuple[int, ...] | None = None) -> CheckpointFiles:
-        """One of the files, or some row groups of it."""
+    def only(self, path: str) -> CheckpointFiles:
+        """One of the files."""
         known = self.seen.get(path)
-        return CheckpointFiles((path,), groups, {} if known is None else {path: known})
+        return CheckpointFiles((path,), {} if known is None else {path: known})
 
 
 def open_file(
@@ -166,12 +163,6 @@ class CheckpointInput:
     def schema(self) -> pa.Schema:
         """The actions that it holds: structs by name."""
         return self._parquet.schema_arrow
-
-    def num_rows(self, groups: Sequence[int] | None) -> int:
-        """How many rows it has, or some row groups of it; None: all."""
-        if groups is None:
-            return int(self.metadata.num_rows)
-        return sum(self.metadata.row_group(group).num_rows for group in groups)
 
     def read(
         self, columns: Sequence[str], groups: Sequence[int] | None = None, *, threads: bool = True
@@ -261,7 +252,8 @@ class CheckpointInput:
         return found
 
     def _check_rows(self, found: int, groups: Sequence[int] | None) -> None:
-        expected = self.num_rows(groups)
+        chosen = range(self.metadata.num_row_groups) if groups is None else groups
+        expected = sum(self.metadata.row_group(group).num_rows for group in chosen)
         if found != expected:
             raise ValueError(f"it has {found} rows, its footer says {expected}")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.kernel.arrow_buffers import integers, texts
+from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
 from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -38,6 +38,15 @@ def deletion_vector_type() -> pa.DataType:
             ("cardinality", pa.int64()),
         ]
     )
+
+
+def as_vectors(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """Deletion vectors of a checkpoint in a type of them; some writers store a struct of nulls where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fields = fields_of(values, kind)
+    return pa.StructArray.from_arrays(fields, fields=list(kind), mask=pc.is_null(fields[0]))
 
 
 def file_action_fields(partition_columns: Sequence[str], *, stats: bool) -> list[pa.Field]:

@@ -1,125 +1,112 @@
-"""The live files that a filter keeps, from a checkpoint and the commits after it, without holding the others.
+"""The live files of a checkpoint, part by part: all, or those that a filter keeps, without holding the others.
 
-A filter is asked about each part of the checkpoint, and what it keeps is compared with what the commits name. So
-memory is bounded by a part for each core, what is kept, and the commits.
+A filter is asked about each part, and what it keeps is compared with what newer commits name. A part can be looked at
+anywhere: in turn, in threads, or in the tasks of a Spark job.
 
 Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 """
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.log.checkpoint_adds import CheckpointPart, RowGroups, parts_of
+from delta_ds.kernel.arrow_buffers import numbers
+from delta_ds.kernel.log.checkpoint_adds import CheckpointPart
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 from delta_ds.kernel.log.file_actions import working_schema
 from delta_ds.kernel.log.kept_columns import KeptColumns
-from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
-from delta_ds.kernel.log.reconcile import files_of_tables, untouched
-from delta_ds.kernel.log.replay import FoundActions, files_again, load_head
-from delta_ds.kernel.log.segment import LogSegment
+from delta_ds.kernel.log.live_files import FileFilter
+from delta_ds.kernel.log.parts import Map, Part, pieces
+from delta_ds.kernel.log.reconcile import untouched
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
+
+@dataclass(frozen=True, slots=True)
+class OlderFiles:
+    """The files that a checkpoint adds, but those that commits after it name. Can be pickled.
+
+    Attributes
+    ----------
+    checkpoint
+        Its files.
+    touched
+        The keys of the files that the commits add or remove.
+    partition_columns
+        See `State.partition_columns`.
+    """
+
+    storage: Storage
+    checkpoint: CheckpointFiles
+    touched: pa.StringArray
+    partition_columns: tuple[str, ...]
+
+
+def select(
+    older: OlderFiles,
+    parts: Sequence[Part],
+    keep: FileFilter | None,
+    map: Map,
+    kept_columns: KeptColumns | None = None,
+    *,
+    statistics: bool = False,
+) -> Iterable[pa.Table]:
+    """The live files in some parts of a checkpoint that a filter keeps.
+
+    Parameters
+    ----------
+    keep
+        Tells of some files the ascending numbers of those to keep; None: all. It can be pickled if `map` needs that.
+    map
+        Looks at the parts.
+    kept_columns
+        What filters found out about the parts before.
+    statistics
+        Whether the files come with their statistics, for who will not read the checkpoint for them: `stats`, and as
+        last column `stats_parsed` where the text is not all.
+
+    Returns
+    -------
+    iterable of pyarrow.Table
+        One a part, in order, of `working_schema`.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        A file of the checkpoint cannot be read.
+    """
+    return map(_Selection(older, keep, kept_columns, statistics), parts)
 
 
 @dataclass(frozen=True, slots=True)
-class SelectedFiles:
-    """Files that a filter keeps, and the table's description as the same files of the log give it."""
+class _Selection:
+    older: OlderFiles
+    keep: FileFilter | None
+    kept_columns: KeptColumns | None
+    statistics: bool
 
-    files: LiveFiles
-    table: TableState
-
-
-def select_files(
-    storage: Storage, segment: LogSegment, found: FoundActions, keep: FileFilter, kept_columns: KeptColumns
-) -> SelectedFiles | None:
-    """The live files of a segment that a filter keeps, in log order.
-
-    Parameters
-    ----------
-    found
-        What `load_table_state` found in the same files.
-    keep
-        Tells of some files the ascending numbers of those to keep.
-    kept_columns
-        What filters found out about the parts of this checkpoint before.
-
-    Returns
-    -------
-    SelectedFiles or None
-        None where there is no checkpoint in Parquet to go through: then a replay is the way.
-
-    Raises
-    ------
-    UnreadableCheckpointError
-        A file of the checkpoint cannot be read.
-    LogError
-        As `replay.load_state`.
-    """
-    if segment.checkpoint is None:
-        return None
-    head = load_head(storage, segment, found)
-    if head.checkpoint is None:
-        return None
-    columns = head.state.partition_columns
-    with ThreadPoolExecutor(os.cpu_count()) as workers:
-        kept = select_in_checkpoint(
-            storage, head.checkpoint, head.touched, columns, keep, workers, kept_columns
-        )
-    recent = head.state.files
-    if recent.num_rows:
-        kept.append(recent.take(keep(recent)).working_table())
-    files = files_of_tables(storage, kept, head.checkpoint, working_schema(columns))
-    files.again = functools.partial(files_again, storage, segment.version)
-    return SelectedFiles(files, head.state.table)
-
-
-def select_in_checkpoint(
-    storage: Storage,
-    checkpoint: CheckpointFiles,
-    touched: pa.StringArray,
-    columns: Sequence[str],
-    keep: FileFilter,
-    workers: Executor,
-    kept_columns: KeptColumns | None = None,
-) -> list[pa.Table]:
-    """The live files in a checkpoint, or in some row groups of it, that a filter keeps.
-
-    Parameters
-    ----------
-    touched, columns
-        See `ReplayHead.touched`, and `State.partition_columns`.
-    keep, kept_columns
-        See `select_files`; None: nothing is kept for other filters.
-    workers
-        Each looks at some row groups at a time.
-
-    Returns
-    -------
-    list of pyarrow.Table
-        In order, of `working_schema`.
-
-    Raises
-    ------
-    UnreadableCheckpointError
-        A file of the checkpoint cannot be read.
-    """
-    schema = working_schema(columns)
-
-    def survivors(groups: RowGroups) -> pa.Table:
+    def __call__(self, part: Part) -> pa.Table:
         import pyarrow as pa
 
-        with CheckpointPart(storage, groups, columns, kept_columns) as part:
-            (files,) = untouched([part.live_files(keep(part))], touched, storage)
-        return files.append_column("stats", pa.nulls(files.num_rows, pa.string())).select(schema.names)
+        none = pa.Table.from_batches([], working_schema(self.older.partition_columns))
+        files = [self._files(piece) for piece in pieces(self.older.storage, part) if "add" in piece.actions]
+        return pa.concat_tables(files, promote_options="default") if files else none
 
-    return list(workers.map(survivors, parts_of(storage, checkpoint, workers)))
+    def _files(self, part: Part) -> pa.Table:
+        import pyarrow as pa
+
+        storage, columns = self.older.storage, self.older.partition_columns
+        with CheckpointPart(storage, part, columns, self.kept_columns) as opened:
+            found = opened.live_files(None if self.keep is None else self.keep(opened))
+            files = untouched(found, self.older.touched, storage)
+            if self.statistics:
+                told = opened.statistics(numbers(files["row"]) - part.first_row)
+            else:
+                told = {"stats": pa.chunked_array([pa.nulls(files.num_rows, pa.string())])}
+        for name, column in told.items():
+            files = files.append_column(name, column)
+        return files.select([*working_schema(columns).names, *list(told)[1:]])

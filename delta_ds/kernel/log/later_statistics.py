@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.arrow_buffers import integers, numbers
-from delta_ds.kernel.log.checkpoint import descend, has_leaf
-from delta_ds.kernel.log.checkpoint_adds import CheckpointPart, RowGroups, parts_of
-from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, CheckpointReplacedError, open_file
+from delta_ds.kernel.log.checkpoint_adds import CheckpointPart
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, CheckpointReplacedError
+from delta_ds.kernel.log.parts import Part, parts_of
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -135,10 +135,11 @@ class LaterStatistics:
             yield _take(self.stats, integers(rows[start : start + at_once])).combine_chunks()
 
     @cached_property
-    def _parts(self) -> list[RowGroups]:
+    def _parts(self) -> list[Part]:
         assert self.checkpoint is not None
         with ThreadPoolExecutor(os.cpu_count()) as workers:
-            return parts_of(self._storage, self.checkpoint, workers)
+            parts = parts_of(self._storage, self.checkpoint, workers.map)
+        return [part for part in parts if "add" in part.actions]
 
     def parsed(self, leaves: Sequence[str], rows: pa.Array | None) -> pa.Table | None:
         """See `LiveFiles.stats_parsed`.
@@ -160,31 +161,43 @@ class LaterStatistics:
     def _load(self, missing: Sequence[str]) -> None:
         if not missing:
             return
-        table = None
-        if self.checkpoint is not None and self._has_rows:
-            checked = [] if self.checkpoint.are_certain else ["path"]
-            table = _read_leaves(self._storage, self.checkpoint, [*missing, *checked])
-            if checked:
-                self._check_paths(None if table is None else table["path"])
-        for leaf in missing:
-            self._leaves[leaf] = table[leaf] if table is not None and leaf in table.column_names else None
-
-    def structs(self) -> pa.StructArray | None:
-        """See `LiveFiles.stats_structs`.
-
-        Raises
-        ------
-        UnreadableCheckpointError
-            The checkpoint is not what it was.
-        """
         if self.checkpoint is None or not self._has_rows:
+            self._leaves |= dict.fromkeys(missing)
+            return
+        checked = [] if self.checkpoint.are_certain else ["path"]
+        columns = self._read_leaves([*missing, *checked])
+        if checked:
+            self._check_paths(columns.pop("path"))
+        self._leaves |= columns
+
+    def _read_leaves(self, names: Sequence[str]) -> dict[str, pa.ChunkedArray | None]:
+        """Columns inside `add`, named by dotted paths, by the rows of the checkpoint; None for what no part has.
+
+        Parts that lack one have nulls, and so have rows that are in no part.
+        """
+
+        def leaves(part: Part) -> dict[str, pa.Array]:
+            with CheckpointPart(self._storage, part, ()) as opened:
+                return opened.leaves(names)
+
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            pieces = list(workers.map(leaves, self._parts))
+        return {name: self._joined([piece.get(name) for piece in pieces]) for name in names}
+
+    def _joined(self, columns: Sequence[pa.Array | None]) -> pa.ChunkedArray | None:
+        import pyarrow as pa
+
+        kind = next((column.type for column in columns if column is not None), None)
+        if kind is None:
             return None
-        table = _read_structs(self._storage, self.checkpoint)
-        if table is None:
-            return None
-        if not self.checkpoint.are_certain:
-            self._check_paths(table["path"])
-        return table["stats_parsed"].take(self.row).combine_chunks()
+        chunks = []
+        row = 0
+        for part, column in zip(self._parts, columns, strict=True):
+            if part.first_row > row:
+                chunks.append(pa.nulls(part.first_row - row, kind))
+            chunks.append(pa.nulls(part.num_rows, kind) if column is None else _cast_or_null(column, kind))
+            row = part.first_row + part.num_rows
+        return pa.chunked_array(chunks, type=kind)
 
     def _check_paths(self, column: pa.ChunkedArray | None) -> None:
         """Refuse rows that have other paths than the files."""
@@ -203,68 +216,14 @@ class LaterStatistics:
             )
 
 
-def _read_leaves(storage: Storage, files: CheckpointFiles, leaves: Sequence[str]) -> pa.Table | None:
-    """Columns inside `add`, named by dotted paths, for every row of the files (file order).
-
-    Leaves that no file has are left out; files that lack one give nulls. None if no leaf was found.
-    """
+def _cast_or_null(column: pa.Array, kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
-    pieces: list[dict[str, pa.ChunkedArray | int]] = []
-    types: dict[str, pa.DataType] = {}
-    for path in files.paths:
-        with open_file(storage, files, path) as opened:
-            found = [leaf for leaf in leaves if has_leaf(opened.schema, leaf)]
-            columns = [f"add.{leaf}" for leaf in found]
-            piece: dict[str, Any] = {"": opened.num_rows(files.groups)}
-            if columns:
-                table = opened.read(columns, files.groups)
-                for leaf in found:
-                    piece[leaf] = descend(table["add"], leaf.split("."))
-                    types.setdefault(leaf, piece[leaf].type)
-            pieces.append(piece)
-    if not types:
-        return None
-    out = {}
-    for leaf, kind in types.items():
-        chunks: list[pa.Array] = []
-        for piece in pieces:
-            if leaf in piece:
-                chunks += _cast_or_null(piece[leaf], kind).chunks
-            else:
-                chunks.append(pa.nulls(piece[""], kind))
-        out[leaf] = pa.chunked_array(chunks, type=kind)
-    return pa.table(out)
-
-
-def _read_structs(storage: Storage, part: CheckpointFiles) -> pa.Table | None:
-    """The structs `stats_parsed` of all rows of one file, or of some of its row groups, and the `path` of each.
-
-    None where it has none.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    (path,) = part.paths
-    with open_file(storage, part, path) as opened:
-        if "add" not in opened.schema.names:
-            return None
-        if opened.schema.field("add").type.get_field_index("stats_parsed") < 0:
-            return None
-        adds = opened.read(["add.path", "add.stats_parsed"], part.groups)["add"]
-    return pa.table({name: pc.struct_field(adds, name) for name in ("path", "stats_parsed")})
-
-
-def _cast_or_null(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    if column.type == kind:
-        return column
     try:
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # Parts written under different schemas: without a common type there are no bounds to use.
-        return pa.chunked_array([pa.nulls(len(column), kind)])
+        return pa.nulls(len(column), kind)
 
 
 def _take(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ChunkedArray:

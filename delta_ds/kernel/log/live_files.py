@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from delta_ds.conditions.log import CHECKPOINT_NOT_FOUND_AGAIN
 from delta_ds.events.log import CHECKPOINT_READ_ANEW
@@ -26,9 +26,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-_T = TypeVar("_T")
 
 # Of the text of commits so many files at once.
 _TEXT_ROWS = 1 << 16
@@ -74,6 +71,8 @@ class LiveFiles:
 
     Attributes
     ----------
+    storage
+        The table's.
     table
         One row a file: `path` string (as in the log, URI-encoded), `partitionValues` struct of strings by
         physical name (absent for unpartitioned tables), `size` and `modificationTime` int64 (bytes,
@@ -92,7 +91,7 @@ class LiveFiles:
         checkpoint: CheckpointFiles | None,
         again: Callable[[], LiveFiles] | None = None,
     ) -> None:
-        self._storage = storage
+        self.storage = storage
         self.table = table
         self.again = again
         self._later = LaterStatistics(storage, table["path"], stats, row, checkpoint)
@@ -106,7 +105,7 @@ class LiveFiles:
     @cached_property
     def canonical_paths(self) -> pa.ChunkedArray:
         """`path` in the form by which files are compared; see `paths.canonical_path`."""
-        return canonical_paths(self.table["path"], self._storage)
+        return canonical_paths(self.table["path"], self.storage)
 
     def take(self, rows: pa.Int64Array) -> LiveFiles:
         """Some of the files, by their ascending row numbers."""
@@ -118,7 +117,7 @@ class LiveFiles:
         # `take` of Arrow makes one piece of a column first, all of its text.
         kept = self._with(later).filter(mask(wanted))
         base = kept.drop_columns(["stats", "row"])
-        return LiveFiles(self._storage, base, kept["stats"], kept["row"], later.checkpoint, self.again)
+        return LiveFiles(self.storage, base, kept["stats"], kept["row"], later.checkpoint, self.again)
 
     def partition_texts(self, physical: str) -> pa.Array:
         """See `FilesToPrune`."""
@@ -185,14 +184,13 @@ class LiveFiles:
         pyarrow.Table or None
             A column a leaf that exists, named by it, null for files that are not from the checkpoint.
         """
-        return self._reading(lambda later: later.parsed(leaves, rows))
-
-    def stats_structs(self) -> pa.StructArray | None:
-        """The whole structs `stats_parsed` of all files, null for those that have none; None where none has.
-
-        For files of one file of a checkpoint.
-        """
-        return self._reading(lambda later: later.structs())
+        for attempt in itertools.count(1):
+            later = self._later
+            try:
+                return later.parsed(leaves, rows)
+            except UnreadableCheckpointError as error:
+                self._read_anew(later, error, attempt)
+        raise AssertionError
 
     def working_table(self) -> pa.Table:
         """The files with JSON statistics and checkpoint row, as replay carries them: see `working_schema`."""
@@ -207,15 +205,6 @@ class LiveFiles:
     def _with(self, later: LaterStatistics) -> pa.Table:
         return self.table.append_column("stats", later.stats).append_column("row", later.row)
 
-    def _reading(self, action: Callable[[LaterStatistics], _T]) -> _T:
-        for attempt in itertools.count(1):
-            later = self._later
-            try:
-                return action(later)
-            except UnreadableCheckpointError as error:
-                self._read_anew(later, error, attempt)
-        raise AssertionError
-
     def _read_anew(self, later: LaterStatistics, error: UnreadableCheckpointError, attempt: int) -> None:
         """Look for the files where the log has them now.
 
@@ -228,11 +217,11 @@ class LiveFiles:
             return  # another thread has done so
         if self.again is None or attempt > _ATTEMPTS:
             raise error
-        CHECKPOINT_READ_ANEW.log(table=self._storage.url, reason=error)
+        CHECKPOINT_READ_ANEW.log(table=self.storage.url, reason=error)
         try:
             found = self.again()
         except (LogError, VersionNotFoundError) as gone:
-            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self._storage.url, reason=gone.text) from error
+            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self.storage.url, reason=gone.text) from error
         self._later = self._found_in(found, later)
 
     def _found_in(self, found: LiveFiles, later: LaterStatistics) -> LaterStatistics:
@@ -240,13 +229,13 @@ class LiveFiles:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        known = keys_of_files(found.table, self._storage).combine_chunks()
-        places = pc.index_in(keys_of_files(self.table, self._storage), value_set=known)
+        known = keys_of_files(found.table, self.storage).combine_chunks()
+        places = pc.index_in(keys_of_files(self.table, self.storage), value_set=known)
         there = pc.is_valid(later.row)
         if pc.any(pc.and_(there, pc.is_null(places))).as_py():
             reason = "the log names other files of this version than it did"
-            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self._storage.url, reason=reason)
+            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self.storage.url, reason=reason)
         stats, row, checkpoint = found.parts
         places = pc.if_else(there, places, pa.scalar(None, places.type))
         texts = pc.coalesce(later.stats, stats.take(places))
-        return LaterStatistics(self._storage, self.table["path"], texts, row.take(places), checkpoint)
+        return LaterStatistics(self.storage, self.table["path"], texts, row.take(places), checkpoint)

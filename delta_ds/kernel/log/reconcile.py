@@ -18,7 +18,6 @@ from delta_ds.kernel.arrow_buffers import mask as as_mask
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files, with_believable_sizes, working_schema
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,14 +29,6 @@ if TYPE_CHECKING:
 # third of them dead, or runs shorter than this, and the live ones are copied instead.
 _LIVE_TO_SHARE = 1.5
 _ROWS_OF_RUN = 64
-
-
-@dataclass(slots=True)
-class OlderFiles:
-    """The files before some commits, in tables of `working_schema`, and the checkpoint their rows count in."""
-
-    tables: list[pa.Table]
-    checkpoint: CheckpointFiles | None
 
 
 def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -60,56 +51,50 @@ def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def reconcile(
-    storage: Storage, older: OlderFiles, parsed: list[pa.Table], columns: Sequence[str]
-) -> LiveFiles:
-    """The live files after some commits.
+    storage: Storage, parsed: list[pa.Table], columns: Sequence[str], *, keys: bool
+) -> tuple[list[pa.Table], pa.StringArray]:
+    """Reconcile some commits among themselves.
 
     Parameters
     ----------
-    older
-        The files that were live before them.
     parsed
         The file actions of the commits, oldest first, as `parse_file_actions` gives them; given up on the way,
         since two copies of a long log need not be in memory.
     columns
         Every physical partition column that the log has had.
+    keys
+        Whether to tell which files they name; else none.
+
+    Returns
+    -------
+    adds, touched
+        The files that are live after them, in tables of `working_schema`; the keys of all files that they add or
+        remove, each once: no older action counts for these.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np
+    import pyarrow as pa
 
-    schema = working_schema(columns)
-    adds: list[pa.Table] = []
-    touched = None
-    if parsed:
-        key = join_keys([file_keys(t, storage) for t in parsed])
-        newest = newest_rows(key)
-        touched = keys_at(key, newest) if older.tables else None
-        del key
-        ends = np.cumsum([table.num_rows for table in parsed])
-        masks = np.split(newest, ends[:-1])
-        pending: list[pa.ChunkedArray | None] = [table["add"] for table in parsed]
-        parsed.clear()
-
-        def live(index: int) -> pa.Table:
-            add, pending[index] = pending[index], None
-            return align(_live_adds(add, masks[index]), schema)
-
-        with ThreadPoolExecutor(os.cpu_count()) as workers:
-            adds = list(workers.map(live, range(len(masks))))
-    return files_of_tables(
-        storage, [*untouched(older.tables, touched, storage), *adds], older.checkpoint, schema
-    )
-
-
-def newest_keys(storage: Storage, parsed: Sequence[pa.Table]) -> pa.StringArray:
-    """The keys of all files that some parsed commits add or remove, each once."""
+    none = pa.nulls(0, pa.string())
     if not parsed:
-        import pyarrow as pa
-
-        return pa.nulls(0, pa.string())
+        return [], none
+    schema = working_schema(columns)
     key = join_keys([file_keys(t, storage) for t in parsed])
-    return keys_at(key, newest_rows(key))
+    newest = newest_rows(key)
+    touched = keys_at(key, newest) if keys else none
+    del key
+    ends = np.cumsum([table.num_rows for table in parsed])
+    masks = np.split(newest, ends[:-1])
+    pending: list[pa.ChunkedArray | None] = [table["add"] for table in parsed]
+    parsed.clear()
+
+    def live(index: int) -> pa.Table:
+        add, pending[index] = pending[index], None
+        return align(_live_adds(add, masks[index]), schema)
+
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        return list(workers.map(live, range(len(masks)))), touched
 
 
 def keys_at(keys: pa.ChunkedArray, mask: Any) -> pa.StringArray:
@@ -119,27 +104,24 @@ def keys_at(keys: pa.ChunkedArray, mask: Any) -> pa.StringArray:
     return pa.concat_arrays(keys.filter(as_mask(mask)).chunks or [pa.nulls(0, pa.string())])
 
 
-def untouched(tables: Sequence[pa.Table], touched: pa.StringArray | None, storage: Storage) -> list[pa.Table]:
-    """The rows of tables that have the fields of an `add`, but those whose keys are touched; None: by none."""
+def untouched(table: pa.Table, touched: pa.StringArray, storage: Storage) -> pa.Table:
+    """The rows of a table that has the fields of an `add`, but those whose keys are touched."""
     import pyarrow.compute as pc
 
-    survivors = []
-    for table in tables:
-        if touched is not None and len(touched):
-            dead = pc.is_in(keys_of_files(table, storage), value_set=touched)
-            if pc.any(dead).as_py():
-                table = table.filter(pc.invert(dead))
-        survivors.append(table)
-    return survivors
+    if not len(touched):
+        return table
+    dead = pc.is_in(keys_of_files(table, storage), value_set=touched)
+    return table.filter(pc.invert(dead)) if pc.any(dead).as_py() else table
 
 
 def files_of_tables(
-    storage: Storage, tables: Sequence[pa.Table], checkpoint: CheckpointFiles | None, schema: pa.Schema
+    storage: Storage, tables: Sequence[pa.Table], checkpoint: CheckpointFiles | None, columns: Sequence[str]
 ) -> LiveFiles:
     """Live files from tables of `working_schema`; where they have a row, it counts in the checkpoint."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    schema = working_schema(columns)
     whole = pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
     for name in ("size", "modificationTime"):
         if whole[name].null_count:

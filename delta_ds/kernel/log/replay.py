@@ -9,7 +9,9 @@ Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.log import UNSUPPORTED_FORMAT
@@ -26,7 +28,6 @@ from delta_ds.kernel.log.checkpoint import (
     damage_as_unreadable,
     inline_actions,
     locate_files,
-    read_adds,
     read_single_actions,
 )
 from delta_ds.kernel.log.commit import (
@@ -38,19 +39,17 @@ from delta_ds.kernel.log.commit import (
     read_in_batches,
 )
 from delta_ds.kernel.log.file_actions import actions_schema, working_schema
+from delta_ds.kernel.log.file_selection import OlderFiles, select
 from delta_ds.kernel.log.json_actions import parse_file_actions
-from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.reconcile import (
-    OlderFiles,
-    align,
-    newest_keys,
-    reconcile,
-)
+from delta_ds.kernel.log.kept_columns import KeptColumns
+from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
+from delta_ds.kernel.log.parts import parts_of
+from delta_ds.kernel.log.reconcile import align, files_of_tables, reconcile, untouched
 from delta_ds.kernel.log.segment import LogSegment, find_segment, with_fallback
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
-from delta_ds.records import dataclass, field
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,25 +219,91 @@ def load_state(
     CorruptLogFileError, LogError
         As `load_table_state`; also for file actions that cannot be read.
     """
-    start = base.version if base else segment.checkpoint.version if segment.checkpoint else -1
-    single = SingleActions()
-    checkpoint: CheckpointFiles | None = None
-    if base is not None:
-        state = base.state
-        single.protocol, single.metadata = state.table.protocol, state.table.metadata
-        single.txns, single.domains = dict(state.txns), dict(state.table.domains or {})
-        single.partition_columns = list(state.partition_columns)
-        parsed: list[pa.Table] = []
-    else:
-        checkpoint, parsed = _read_checkpoint_head(storage, segment, single)
-    newer = [file for file in segment.commits if file.end > start]
-    parsed += _read_newer(storage, newer, single, found or {})
-    table = table_state(storage, segment.version, single.protocol, single.metadata, single.domains)
-    columns = tuple(single.partition_columns)
-    older = _base_files(base.state, columns) if base else _read_older_files(storage, checkpoint, columns)
-    files = reconcile(storage, older, parsed, columns)
-    files.again = functools.partial(files_again, storage, segment.version)
-    return State(table, single.txns, files, columns)
+    if base is None:
+        head = load_head(storage, segment, found)
+        return _completed(storage, head) or head.state
+    before = base.state
+    single = SingleActions(
+        before.table.protocol,
+        before.table.metadata,
+        dict(before.txns),
+        dict(before.table.domains or {}),
+        list(before.partition_columns),
+    )
+    newer = [file for file in segment.commits if file.end > base.version]
+    table, adds, touched = _replay(storage, segment.version, single, newer, [], found, keys=True)
+    columns, checkpoint = tuple(single.partition_columns), before.files.parts[2]
+    older = untouched(align(before.files.working_table(), working_schema(columns)), touched, storage)
+    return _state(storage, table, single, files_of_tables(storage, [older, *adds], checkpoint, columns))
+
+
+def select_files(
+    storage: Storage, segment: LogSegment, found: FoundActions, keep: FileFilter, kept_columns: KeptColumns
+) -> State | None:
+    """The state of a segment with the live files that a filter keeps, in log order.
+
+    Parameters
+    ----------
+    found
+        What `load_table_state` found in the same files.
+    keep, kept_columns
+        See `select`.
+
+    Returns
+    -------
+    State or None
+        None where there is no checkpoint in Parquet to go through: then `load_state` is the way.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        A file of the checkpoint cannot be read.
+    LogError
+        As `load_state`.
+    """
+    if segment.checkpoint is None:
+        return None
+    return _completed(storage, load_head(storage, segment, found), keep, kept_columns)
+
+
+def _completed(
+    storage: Storage,
+    head: ReplayHead,
+    keep: FileFilter | None = None,
+    kept_columns: KeptColumns | None = None,
+) -> State | None:
+    """The state with all files, or with those that a filter keeps; None where the head is all there is."""
+    older = head.older
+    if older is None:
+        return None
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        parts = parts_of(storage, older.checkpoint, workers.map)
+        tables = list(select(older, parts, keep, workers.map, kept_columns))
+    return with_older(head, tables, keep, older.checkpoint)
+
+
+def with_older(
+    head: ReplayHead,
+    older: Iterable[pa.Table],
+    keep: FileFilter | None = None,
+    checkpoint: CheckpointFiles | None = None,
+) -> State:
+    """The state of a version with what `select` found of its older files, in log order.
+
+    Parameters
+    ----------
+    keep
+        The filter that `select` had, for the files of the commits.
+    checkpoint
+        What the rows of the older files count in, for their statistics; None where they have come with them.
+    """
+    recent = head.state.files
+    if keep is not None and recent.num_rows:
+        recent = recent.take(keep(recent))
+    tables = [*older, recent.working_table()]
+    files = files_of_tables(recent.storage, tables, checkpoint, head.state.partition_columns)
+    files.again = recent.again
+    return replace(head.state, files=files)
 
 
 def files_again(storage: Storage, version: int) -> LiveFiles:
@@ -261,19 +326,16 @@ class ReplayHead:
     ----------
     state
         Its files are those of the commits after the checkpoint.
-    checkpoint
-        Where the other file actions are; None for nowhere.
-    touched
-        The keys of the files that the commits after the checkpoint add or remove: no row of it counts for them.
+    older
+        The other files; None for none.
     """
 
     state: State
-    checkpoint: CheckpointFiles | None
-    touched: pa.StringArray
+    older: OlderFiles | None
 
 
 def load_head(storage: Storage, segment: LogSegment, found: FoundActions | None = None) -> ReplayHead:
-    """Replay a segment but for the file actions of its checkpoint, which `select_in_checkpoint` replays in parts.
+    """Replay a segment but for the file actions of its checkpoint, which `select` replays in parts.
 
     Parameters
     ----------
@@ -287,12 +349,35 @@ def load_head(storage: Storage, segment: LogSegment, found: FoundActions | None 
     """
     single = SingleActions()
     checkpoint, parsed = _read_checkpoint_head(storage, segment, single)
-    parsed += _read_newer(storage, segment.commits, single, found or {})
-    table = table_state(storage, segment.version, single.protocol, single.metadata, single.domains)
+    table, adds, touched = _replay(
+        storage, segment.version, single, segment.commits, parsed, found, keys=checkpoint is not None
+    )
     columns = tuple(single.partition_columns)
-    touched = newest_keys(storage, parsed)
-    files = reconcile(storage, OlderFiles([], None), parsed, columns)
-    return ReplayHead(State(table, single.txns, files, columns), checkpoint, touched)
+    state = _state(storage, table, single, files_of_tables(storage, adds, None, columns))
+    return ReplayHead(
+        state, None if checkpoint is None else OlderFiles(storage, checkpoint, touched, columns)
+    )
+
+
+def _state(storage: Storage, table: TableState, single: SingleActions, files: LiveFiles) -> State:
+    files.again = functools.partial(files_again, storage, table.version)
+    return State(table, single.txns, files, tuple(single.partition_columns))
+
+
+def _replay(
+    storage: Storage,
+    version: int,
+    single: SingleActions,
+    newer: Sequence[LogFile],
+    parsed: list[pa.Table],
+    found: FoundActions | None,
+    *,
+    keys: bool,
+) -> tuple[TableState, list[pa.Table], pa.StringArray]:
+    """Take in some commits, after file actions that are parsed; the table as they leave it, and see `reconcile`."""
+    parsed += _read_newer(storage, newer, single, found or {})
+    table = table_state(storage, version, single.protocol, single.metadata, single.domains)
+    return table, *reconcile(storage, parsed, single.partition_columns, keys=keys)
 
 
 def _read_checkpoint_head(
@@ -346,25 +431,3 @@ def _take_in(commits: Sequence[Commit], single: SingleActions, found: FoundActio
         commit.check_whole()
         known = found.get(commit.file.path)
         single.apply(commit.find(*SINGLE_ACTIONS) if known is None else known, commit.where)
-
-
-def _base_files(base: State, columns: Sequence[str]) -> OlderFiles:
-    stats, row, source = base.files.parts
-    table = base.files.table.append_column("stats", stats).append_column("row", row)
-    return OlderFiles([align(table, working_schema(columns))], source)
-
-
-def _read_older_files(
-    storage: Storage, checkpoint: CheckpointFiles | None, columns: Sequence[str]
-) -> OlderFiles:
-    """The adds of a checkpoint."""
-    import pyarrow as pa
-
-    if checkpoint is None:
-        return OlderFiles([], None)
-    names = working_schema(columns).names
-    tables = []
-    for adds in read_adds(storage, checkpoint, columns):
-        stats = pa.nulls(adds.num_rows, pa.string())
-        tables.append(adds.append_column("stats", stats).select(names))
-    return OlderFiles(tables, checkpoint)

@@ -91,6 +91,11 @@ class ReadOptions:
     time_zone: str | None = None
     facts: SessionFacts = field(default_factory=SessionFacts)
 
+    @property
+    def known_zone(self) -> str | None:
+        """The zone of local times: that of the option, else the session's; None where nobody has said."""
+        return self.time_zone or self.facts.time_zone
+
 
 def _parse_metadata_columns(text: str, zone: tzinfo) -> tuple[str, ...]:
     chosen = tuple(name.lower() for name in names(text, zone))
@@ -260,8 +265,7 @@ def with_path_suffix(options: ReadOptions, session_time_zone: str = "UTC") -> Re
     InvalidOptionError
         The path has a suffix while an option asks for a version, a timestamp or changes.
     """
-    zone = options.time_zone or options.facts.time_zone or session_time_zone
-    path, version, timestamp = split_path_suffix(options.path, zone)
+    path, version, timestamp = split_path_suffix(options.path, options.known_zone or session_time_zone)
     if version is None and timestamp is None:
         return options
     if options.version is not None or options.timestamp is not None:

@@ -93,6 +93,11 @@ class StreamReadOptions:
     facts: SessionFacts = field(default_factory=SessionFacts)
 
     @property
+    def known_zone(self) -> str | None:
+        """The zone of local times: that of the option, else the session's; None where nobody has said."""
+        return self.time_zone or self.facts.time_zone
+
+    @property
     def allows_changes(self) -> bool:
         """Whether a commit may rewrite files with rows that a stream may have read."""
         return self.ignore_changes or self.ignore_file_deletion or self.skip_change_commits

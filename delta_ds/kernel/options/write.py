@@ -146,6 +146,11 @@ class WriteOptions:
     report_folder: str | None = None
 
     @property
+    def known_zone(self) -> str | None:
+        """The zone of local times: that of the option, else the session's; None where nobody has said."""
+        return self.time_zone or self.facts.time_zone
+
+    @property
     def is_dynamic(self) -> bool:
         """Whether an overwrite replaces only the partitions that it writes to, by the options or the session."""
         option = self.dynamic_partitions

@@ -45,7 +45,7 @@ from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
-    from delta_ds.kernel.scan.table_version import TableVersion
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _ORDERED = frozenset(
     ["byte", "short", "integer", "long", "float", "double", "boolean", "string", "date"]
@@ -75,7 +75,7 @@ class Aggregate:
 
 
 def exact_aggregates(
-    snapshot: TableVersion, requests: Sequence[Aggregate], *, timezone: str | None = None
+    snapshot: Snapshot, requests: Sequence[Aggregate], *, timezone: str | None = None
 ) -> list[pa.Scalar] | None:
     """Answer aggregates over the live rows of a version, without reading a data file.
 
@@ -177,7 +177,7 @@ class _Partition:
     opaque: bool
 
     @classmethod
-    def of(cls, snapshot: TableVersion, path: Path) -> _Partition | None:
+    def of(cls, snapshot: Snapshot, path: Path) -> _Partition | None:
         names = {name.lower() for name in snapshot.partition_columns}
         field = snapshot.schema.find(path[0]) if len(path) == 1 and path[0].lower() in names else None
         if field is None:

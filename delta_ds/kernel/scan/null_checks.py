@@ -29,12 +29,12 @@ from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import LONG, STRING, VOID, DataType, StructField, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.scan.table_version import TableVersion
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _FILES_AT_ONCE = 16
 
 
-def check_not_null(snapshot: TableVersion, rows: pa.Int64Array) -> None:
+def check_not_null(snapshot: Snapshot, rows: pa.Int64Array) -> None:
     """Make sure that files have no nulls where the schema says that there are none.
 
     Parameters
@@ -63,9 +63,7 @@ def check_not_null(snapshot: TableVersion, rows: pa.Int64Array) -> None:
                 raise _error(snapshot, piece, column)
 
 
-def _unproven_files(
-    snapshot: TableVersion, wanted: Sequence[StructField], rows: pa.Int64Array
-) -> pa.Int64Array:
+def _unproven_files(snapshot: Snapshot, wanted: Sequence[StructField], rows: pa.Int64Array) -> pa.Int64Array:
     """The files of which the log does not say that they have no nulls."""
     partitions = {name.lower() for name in snapshot.partition_columns}
     data = [f for f in wanted if f.name.lower() not in partitions]
@@ -95,7 +93,7 @@ def _leaves(above: Path, field: StructField, mode: str) -> Iterator[tuple[Path, 
 
 
 def _partitions_set(
-    snapshot: TableVersion, fields: Sequence[StructField], rows: pa.Int64Array
+    snapshot: Snapshot, fields: Sequence[StructField], rows: pa.Int64Array
 ) -> pa.BooleanArray:
     values = snapshot.live_files().table["partitionValues"].take(rows)
     keep = pa.repeat(TRUE, len(rows))
@@ -106,9 +104,7 @@ def _partitions_set(
     return keep
 
 
-def _first_broken_column(
-    snapshot: TableVersion, wanted: Sequence[StructField], piece: FileSlice
-) -> str | None:
+def _first_broken_column(snapshot: Snapshot, wanted: Sequence[StructField], piece: FileSlice) -> str | None:
     """The first column with nulls in a file; None for none."""
     columns = [f for f in wanted if not _proven_by_footer(snapshot, f, piece)]
     if not columns:
@@ -121,7 +117,7 @@ def _first_broken_column(
     return None
 
 
-def _proven_by_footer(snapshot: TableVersion, field: StructField, piece: FileSlice) -> bool:
+def _proven_by_footer(snapshot: Snapshot, field: StructField, piece: FileSlice) -> bool:
     import pyarrow.parquet as pq
 
     if field.name in snapshot.partition_columns:
@@ -138,7 +134,7 @@ def _proven_by_footer(snapshot: TableVersion, field: StructField, piece: FileSli
         return all(s is not None and s.has_null_count and s.null_count == 0 for s in known)
 
 
-def _error(snapshot: TableVersion, piece: FileSlice, column: str) -> DataFileError:
+def _error(snapshot: Snapshot, piece: FileSlice, column: str) -> DataFileError:
     return NOT_NULL_CONSTRAINT_VIOLATED_BY_FILE(
         column=column, version=snapshot.version, table=snapshot.storage.url, path=piece.path
     )

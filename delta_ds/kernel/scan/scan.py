@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.data.read.data_file import Batches
     from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.scan.explain import Explanation
-    from delta_ds.kernel.scan.table_version import TableVersion
 
 DEFAULT_PARTITION_BYTES = 128 << 20
 DEFAULT_AHEAD_BYTES = 128 << 20
@@ -65,7 +65,7 @@ class Scan:
 
     def __init__(
         self,
-        snapshot: TableVersion,
+        snapshot: Snapshot,
         predicate: str | Expression | None = None,
         columns: Sequence[str] | None = None,
         timezone: str | None = "UTC",
@@ -486,7 +486,7 @@ def _needs(package: str, method: str) -> Any:
         ) from error
 
 
-def _project(snapshot: TableVersion, names: Sequence[str] | None) -> StructType:
+def _project(snapshot: Snapshot, names: Sequence[str] | None) -> StructType:
     if names is None:
         return snapshot.schema
     fields: list[StructField] = []

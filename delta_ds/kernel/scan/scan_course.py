@@ -11,8 +11,8 @@ from delta_ds.reporting.reports import ScanReport
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.scan.skipping import Pruning
-    from delta_ds.kernel.scan.table_version import TableVersion
 
 
 class ScanCourse:
@@ -31,7 +31,7 @@ class ScanCourse:
             self._parts.append(pruning)
         return pruning
 
-    def tell(self, version: TableVersion, sizes: pa.ChunkedArray) -> None:
+    def tell(self, version: Snapshot, sizes: pa.ChunkedArray) -> None:
         """Report what was chosen: the sizes, bytes, of the files that are read."""
         if not self._wanted:
             return

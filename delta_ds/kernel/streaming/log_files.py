@@ -15,7 +15,7 @@ from delta_ds.exceptions import LogError
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.filenames import LogFile, parse_name
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.log_store import relative_commit_path

@@ -16,10 +16,10 @@ from delta_ds.conditions.streaming import (
 from delta_ds.exceptions import ChangeDataError, DeltaError, LogError, SchemaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.features import TYPE_WIDENING
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.schema.version_changes import MappedChanges, incompatibility, mapped_changes
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.commits import StreamedCommit
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table

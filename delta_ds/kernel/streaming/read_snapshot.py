@@ -7,6 +7,7 @@ from typing import Any
 
 from delta_ds.conditions.streaming import SCHEMA_NOT_SET
 from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.schema.field_metadata import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -14,7 +15,6 @@ from delta_ds.kernel.schema.field_metadata import (
     INVARIANTS,
 )
 from delta_ds.kernel.schema.types import StructField, StructType
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 
 

@@ -19,9 +19,9 @@ from delta_ds.kernel.log.checkpoint import read_single_actions
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.segment import LogFileGoneError, LogSegment
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.operations import STREAMING_UPDATE
 from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.staging import Outcome, StagedFiles

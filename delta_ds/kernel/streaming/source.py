@@ -18,9 +18,9 @@ from delta_ds.kernel.changes import CHANGE_FIELDS
 from delta_ds.kernel.changes.key_codes import check_keys
 from delta_ds.kernel.changes.net import Net, check_net
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.schema.types import StructType
-from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.commit_files import AddedFiles, ChangedRows, Piece
 from delta_ds.kernel.streaming.commits import CommitReader
@@ -50,7 +50,7 @@ class StreamSource:
     ) -> None:
         self.storage = storage
         self.options = options
-        self.timezone = options.time_zone or timezone
+        self.timezone = options.known_zone or timezone
         self._read_schema = ReadSchema(storage, options, read_state)
         self._origin: StreamOffset | None = None
         self._set_up()

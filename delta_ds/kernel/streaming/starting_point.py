@@ -14,9 +14,9 @@ from delta_ds.kernel.changes.commit import change_constants, file_sizes
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log, version_not_found
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.options.stream_read import LATEST, StreamReadOptions
 from delta_ds.kernel.scan.scan import file_slices
-from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import replace
 

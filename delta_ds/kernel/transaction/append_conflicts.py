@@ -19,7 +19,7 @@ from delta_ds.kernel.transaction.reads import PartitionValues, ReadPredicate, Re
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 _UNKNOWN = object()

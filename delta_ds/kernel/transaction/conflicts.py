@@ -115,7 +115,7 @@ def _check_dropping(pending: Pending, winning_commit: WinningCommit, dropped: Se
     if ROW_TRACKING.name in dropped:
         row_ids.strip_row_ids(pending, winning_commit)
     else:
-        from delta_ds.kernel.snapshot import open_snapshot
+        from delta_ds.kernel.log.snapshot import open_snapshot
 
         snapshot = open_snapshot(winning_commit.storage, winning_commit.version)
         for feature in dropped:

@@ -23,7 +23,7 @@ from delta_ds.kernel.log.segment import (
     first_missing,
     list_log,
 )
-from delta_ds.kernel.snapshot import OpenedVersion, Snapshot, open_snapshot
+from delta_ds.kernel.log.snapshot import OpenedVersion, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.log_store import relative_commit_path

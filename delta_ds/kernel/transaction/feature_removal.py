@@ -29,7 +29,7 @@ from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME, TYPE_
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 def removed_features(before: Protocol, after: Protocol) -> list[str]:

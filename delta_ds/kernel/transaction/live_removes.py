@@ -17,7 +17,7 @@ from delta_ds.records import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 # Lines are made for so many files at once, which bounds the memory and stays below Arrow's 2 GB of one string array.
 _FILES_AT_ONCE = 100_000

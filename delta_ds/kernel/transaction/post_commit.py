@@ -34,7 +34,7 @@ from delta_ds.kernel.transaction import symlink_manifest
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.pending import Pending
 
 
@@ -217,7 +217,7 @@ def _clean_up(storage: Storage, committed: Committed) -> bool:
 def _update_manifests(storage: Storage, committed: Committed) -> bool:
     if not SYMLINK_MANIFEST_ENABLED.of(committed.state.properties):
         return False
-    from delta_ds.kernel.snapshot import open_snapshot
+    from delta_ds.kernel.log.snapshot import open_snapshot
 
     names = {name for action in committed.actions for name in action}
     if not (committed.removed_files or names & {"add", "remove"}):

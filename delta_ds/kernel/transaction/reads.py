@@ -16,8 +16,8 @@ from delta_ds.records import dataclass, field
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.scan.scan import Scan
-    from delta_ds.kernel.snapshot import Snapshot
 
 
 PartitionValues = Mapping[str, str | None]

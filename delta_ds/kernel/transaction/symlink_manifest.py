@@ -27,7 +27,7 @@ from delta_ds.kernel.storage.uri import has_scheme
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 FOLDER = "_symlink_format_manifest"
 _NAME = "manifest"

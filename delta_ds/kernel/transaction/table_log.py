@@ -1,19 +1,97 @@
-"""`TableLog`: what a command needs of the log of a table; `DeltaLog` is one."""
+"""`TableLog`: the log of a table as commands take it: its versions, and transactions on it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
+from delta_ds.kernel.log import history
+from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.transaction import Transaction
 
+    _Transaction = TypeVar("_Transaction", bound=Transaction)
 
-class TableLog(Protocol):
-    """The log of a table: where it lies, and transactions on it."""
 
-    storage: Storage
+class TableLog:
+    """The log of the table on a storage; what users hold is a `DeltaLog`."""
 
-    def start_transaction(self, *, create: bool = False) -> Transaction:
-        """A transaction on the latest version; see `DeltaLog.start_transaction`."""
-        ...
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._current: Current | None = None
+
+    def open_snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
+        """The state of the table at a version, at a timestamp, or (neither given) as it is now.
+
+        Parameters and errors are those of `DeltaLog.snapshot`.
+        """
+        latest = open_snapshot(self.storage)
+        if timestamp is not None:
+            if version is not None:
+                raise InvalidOptionError("give a version or a timestamp, not both")
+            version = history.version_at(
+                self.storage, list_log(self.storage), latest.table_state, milliseconds(timestamp)
+            )
+        # A table whose newest version is damaged or not supported is refused at every version, as delta-spark does.
+        return latest if version in (None, latest.version) else open_snapshot(self.storage, version)
+
+    def start_transaction(
+        self,
+        version: int | None = None,
+        *,
+        create: bool = False,
+        engine_info: str | None = None,
+        use_statistics: bool = False,
+    ) -> Transaction:
+        """A transaction on the table.
+
+        Parameters and errors are those of `DeltaLog.start_transaction`.
+        """
+        from delta_ds.kernel.transaction.transaction import Transaction
+
+        return self._start(Transaction, version, create, engine_info, use_statistics)
+
+    def _start(
+        self,
+        kind: type[_Transaction],
+        version: int | None,
+        create: bool,
+        engine_info: str | None,
+        use_statistics: bool,
+    ) -> _Transaction:
+        from delta_ds.kernel.transaction.current import Current
+
+        if self._current is None:
+            self._current = Current(self.storage)
+        base: Snapshot | None
+        try:
+            base = self._current.snapshot() if version is None else open_snapshot(self.storage, version)
+        except NotADeltaTableError:
+            if not create or version is not None:
+                raise
+            base = None
+        return kind(
+            self.storage, base, engine_info=engine_info, use_statistics=use_statistics, current=self._current
+        )
+
+
+def milliseconds(timestamp: datetime | int) -> int:
+    """A moment in milliseconds since 1970.
+
+    Raises
+    ------
+    InvalidOptionError
+        The datetime has no time zone.
+    """
+    if isinstance(timestamp, datetime):
+        if timestamp.tzinfo is None:
+            raise InvalidOptionError(
+                f"the timestamp {timestamp} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
+            )
+        return history.milliseconds(timestamp)
+    return timestamp

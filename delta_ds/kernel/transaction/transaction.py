@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.scan.scan import Scan
-    from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.pending import RowChanges
 
@@ -58,6 +58,7 @@ MAX_ATTEMPTS = 4000
 
 
 @internal(
+    "base",
     "engine_info",
     "looks_into_files",
     "reads",
@@ -79,7 +80,7 @@ class Transaction:
     ----------
     storage
         Where the table is.
-    snapshot
+    base
         The version to read; None if there is no table yet.
     engine_info
         What the commit calls its writer; the kernel's own name by default.
@@ -88,31 +89,19 @@ class Transaction:
         row that was looked for. By default only its partition values count, as in delta-spark.
     current
         Is told of the commit, so that the next transaction need not read it again.
-
-    Examples
-    --------
-    >>> import tempfile, pyarrow as pa
-    >>> from delta_ds.kernel.delta_log import DeltaLog
-    >>> from delta_ds.testing import TableBuilder
-    >>> table = TableBuilder(tempfile.mkdtemp())
-    >>> table.create(pa.schema([("id", pa.int64())]))
-    0
-    >>> add = table.write_file(pa.table({"id": [1, 2]}))
-    >>> DeltaLog(table.path).start_transaction().add(add["add"]).commit("WRITE", {"mode": "Append"})
-    1
     """
 
     def __init__(
         self,
         storage: Storage,
-        snapshot: Snapshot | None,
+        base: Snapshot | None,
         *,
         engine_info: str | None = None,
         use_statistics: bool = False,
         current: Current | None = None,
     ) -> None:
         self.storage = storage
-        self.snapshot = snapshot
+        self.base = base
         self.engine_info = engine_info
         self.use_statistics = use_statistics
         self._current = current
@@ -135,17 +124,17 @@ class Transaction:
     @property
     def read_version(self) -> int:
         """The version that was read; -1 if there was no table."""
-        return -1 if self.snapshot is None else self.snapshot.version
+        return -1 if self.base is None else self.base.version
 
     @property
     def is_new_table(self) -> bool:
         """Whether there is no table yet; the commit makes it, as version 0."""
-        return self.snapshot is None
+        return self.base is None
 
     @property
     def protocol(self) -> Protocol:
         """The effective protocol: the new one if set, else that of the snapshot."""
-        protocol = self._new_protocol or (self.snapshot.protocol if self.snapshot is not None else None)
+        protocol = self._new_protocol or (self.base.protocol if self.base is not None else None)
         if protocol is None:
             raise PROTOCOL_ABSENT(table=self.storage.url)
         return protocol
@@ -153,7 +142,7 @@ class Transaction:
     @property
     def metadata(self) -> Metadata:
         """The effective metadata: the new one if set, else that of the snapshot."""
-        metadata = self._new_metadata or (self.snapshot.metadata if self.snapshot is not None else None)
+        metadata = self._new_metadata or (self.base.metadata if self.base is not None else None)
         if metadata is None:
             raise METADATA_ABSENT(table=self.storage.url)
         return metadata
@@ -186,18 +175,20 @@ class Transaction:
         >>> transaction.scan("country = 'DE'").num_files
         2
         """
+        from delta_ds.kernel.scan.scan import Scan
+
         snapshot = self._existing()
         read = bound_predicate(snapshot, predicate, timezone)
-        scan = snapshot.scan(read.expression, columns, timezone=timezone, metadata_columns=metadata_columns)
+        scan = Scan(snapshot, read.expression, columns, timezone, tuple(metadata_columns))
         self.reads.add_scan(scan, read)
         return scan
 
     def _existing(self) -> Snapshot:
-        if self.snapshot is None:
+        if self.base is None:
             from delta_ds.kernel.log.segment import not_a_table
 
             raise not_a_table(self.storage)
-        return self.snapshot
+        return self.base
 
     def read_whole_table(self) -> None:
         """Depend on every row of the table, without a list of files.
@@ -208,7 +199,7 @@ class Transaction:
         >>> transaction.read_whole_table()
         """
         self.reads.whole_table = True
-        self.reads.add_predicate(self.snapshot, None, None)
+        self.reads.add_predicate(self.base, None, None)
 
     def read_predicate(
         self, predicate: str | Expression | None = None, *, timezone: str | None = "UTC"
@@ -232,7 +223,7 @@ class Transaction:
         ...
         delta_ds.exceptions.ConcurrentDeleteDeleteException: [DELTA_CONCURRENT_DELETE_DELETE...
         """
-        self.reads.add_predicate(self.snapshot, predicate, timezone)
+        self.reads.add_predicate(self.base, predicate, timezone)
 
     def read_files(self, paths: Iterable[str]) -> None:
         """Depend on files staying live.
@@ -294,7 +285,7 @@ class Transaction:
         True
         """
         self.depend_on_app_id(app_id)
-        return None if self.snapshot is None else self.snapshot.txns.get(app_id)
+        return None if self.base is None else self.base.txns.get(app_id)
 
     # --- actions
 
@@ -658,7 +649,7 @@ class Transaction:
 
     def _pending(self, operation: Operation) -> Pending:
         return Pending(
-            storage=self.storage, snapshot=self.snapshot, reads=self.reads, operation=operation,
+            storage=self.storage, snapshot=self.base, reads=self.reads, operation=operation,
             version=self.read_version + 1, state=self.table_state,
             new_protocol=self._new_protocol, new_metadata=self._new_metadata, adds=list(self._adds),
             removes=list(self._removes), live_removes=list(self._live_removes), changes=list(self._changes),

@@ -52,7 +52,7 @@ from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 def check_actions(pending: Pending) -> None:

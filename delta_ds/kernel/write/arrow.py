@@ -101,5 +101,5 @@ def write_batches(
     parsed = parse_write_options(
         {**(options or {}), "path": storage.url}, overwrite=overwrite, unknown=REFUSE
     )
-    plan = plan_write(storage, transaction.snapshot, schema, parsed, overwrite=overwrite)
+    plan = plan_write(storage, transaction.base, schema, parsed, overwrite=overwrite)
     return finish_write(plan, [write_rows(plan, batches)], transaction)

@@ -14,6 +14,7 @@ from delta_ds.kernel.alter.create import creation_parameters, set_domains
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.operations import (
     CREATE_OR_REPLACE_TABLE_AS_SELECT,
     CREATE_TABLE_AS_SELECT,
@@ -23,7 +24,6 @@ from delta_ds.kernel.options.write import ERROR, IGNORE, NewTableOptions, WriteO
 from delta_ds.kernel.properties import OPTIMIZE_WRITE
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
-from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.transaction import origin
 from delta_ds.kernel.transaction.transaction import Transaction
@@ -123,8 +123,8 @@ def _finish(
             if transaction is None:
                 transaction = Transaction(plan.storage, _read_snapshot(plan), engine_info=engine_info)
             removed = RemovedFiles()
-            if transaction.snapshot is not None:
-                removed = remove_replaced(plan, transaction, transaction.snapshot, adds, staged)
+            if transaction.base is not None:
+                removed = remove_replaced(plan, transaction, transaction.base, adds, staged)
             if _changes_nothing(plan, adds, removed):
                 return None
             return _commit(plan, transaction, results, adds, removed, operation, staged)

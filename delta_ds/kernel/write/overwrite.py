@@ -33,7 +33,7 @@ from delta_ds.kernel.write.overwrite_scope import EVERYTHING, MATCHING, PARTITIO
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.staging import StagedFiles
     from delta_ds.kernel.transaction.transaction import Transaction
     from delta_ds.kernel.write.plan import WritePlan

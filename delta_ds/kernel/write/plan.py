@@ -26,11 +26,11 @@ from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.expressions.tree import columns
 from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.iceberg_compatibility import enabled_version, of_new_table
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import FEATURE_PREFIX, TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_to_json
-from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
@@ -183,7 +183,7 @@ def plan_write(
         )
         if overwrite and not streaming:
             outcome = _without_clustering(outcome, options)
-    zone = options.time_zone or options.facts.time_zone or timezone
+    zone = options.known_zone or timezone
     state = outcome.state
     rows = plan_rows(data, state, timezone=zone, columns_of=columns_of, implicit=streaming)
     overwrite_scope = plan_overwrite(options, state, overwrite, zone, is_new=snapshot is None)

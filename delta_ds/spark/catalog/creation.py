@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.alter import create
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.settings import ARBITRARY_PROPERTIES

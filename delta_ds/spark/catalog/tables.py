@@ -25,8 +25,8 @@ from delta_ds.spark.writes.write import insert_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
-    from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.spark.engines.java_object import JavaObject
 
 _OF_TIME_TRAVEL = ("versionAsOf", "timestampAsOf")

@@ -22,8 +22,8 @@ from delta_ds.spark.session_conf import time_zone
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.spark.commands.engines.engine import Resolved
     from delta_ds.spark.commands.handle import Handle
+    from delta_ds.spark.seam.engine import Resolved
 
 _WHAT = "BLAME"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
@@ -16,7 +16,6 @@ from delta_ds.spark.engines import sealed
 from delta_ds.spark.engines.sealed import Sealed
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.same_version import same_version
-from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +64,7 @@ class BlameSource(DataSource, Sealed):
 
     def _blame(self) -> Blame:
         options = {name: text for name, text in self.options.items() if name != ASKED}
-        parsed = parse_read_options(options, machine_time_zone())
+        parsed = parse_read_options(options)
         asked = self._asked
         log = DeltaLog(parsed.path, parsed.storage_options)
         return log.blame(asked.predicate, asked.columns, version=asked.version, timezone=asked.timezone)
@@ -74,7 +73,7 @@ class BlameSource(DataSource, Sealed):
         return schemas.to_spark(self._blame().schema)
 
     def reader(self, schema: SparkStructType) -> DataSourceReader:
-        return _Reader(self._blame(), schema)
+        return _Reader(self._blame(), schema, self._asked.timezone)
 
 
 class _Slices(InputPartition):
@@ -91,10 +90,11 @@ class _Slices(InputPartition):
 class _Reader(DataSourceReader):
     """Pickled, it keeps only what `read` needs in a task."""
 
-    def __init__(self, blame: Blame, schema: SparkStructType) -> None:
+    def __init__(self, blame: Blame, schema: SparkStructType, timezone: str) -> None:
         self._scan: Any = blame.scan
         self._storage = blame.scan.snapshot.storage
         self._reader = blame.reader()
+        self._timezone = timezone
         self._schema = schema
         self._table = blame.scan.snapshot.storage.url
 
@@ -107,5 +107,5 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Slices)
         wanted = schemas.to_arrow(self._schema)
-        for batch in self._reader.read(self._storage, partition.slices, task_time_zone()):
+        for batch in self._reader.read(self._storage, partition.slices, self._timezone):
             yield schemas.conform(batch, wanted, self._table)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.commands import FILES_FROM_OF_SHALLOW_CLONE
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS, shallow_clone_parquet
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.spark import log_calls
 from delta_ds.spark.commands.handle import open_handle

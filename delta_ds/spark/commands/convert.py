@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructType as SparkStructType
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.schema import (
     NOT_A_PARTITION_SCHEMA,
     PARTITION_SCHEMA_UNREADABLE,
@@ -19,7 +20,6 @@ from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE, VIEW_CANNOT_B
 from delta_ds.events.commands import CONVERT_BY_DRIVER
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.settings import COLLECT_STATISTICS
 from delta_ds.records import replace

@@ -13,13 +13,13 @@ from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, DELETE, FILE, ROW
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
-from delta_ds.spark.commands.engines.engine import Resolved
-from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of, reads_only
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.commands.rows import before_columns
+from delta_ds.spark.native.columns import HIDDEN
+from delta_ds.spark.seam.engine import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.log.history import History, datetime_of
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask

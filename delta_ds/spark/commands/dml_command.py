@@ -10,14 +10,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
-from delta_ds.events.commands import REWRITE_BY_SPARK
+from delta_ds.events.commands import REWRITE_BY_SPARK, RULES_BY_SPARK
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
-from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
+from delta_ds.kernel.commands.dml.task import CLAUSE
+from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.options.session_facts import SessionFacts
 from delta_ds.kernel.options.session_settings import (
     BY_FILES,
     BY_ROWS,
@@ -25,14 +28,13 @@ from delta_ds.kernel.options.session_settings import (
     conflict_detection,
 )
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.write.plan import has_transaction
 from delta_ds.kernel.write.task import TaskResult
-from delta_ds.records import replace
-from delta_ds.spark.auto_compaction import compact_after, settings_of
-from delta_ds.spark.commands.dml_target import DmlTarget
+from delta_ds.records import dataclass, replace
+from delta_ds.spark.auto_compaction import compact_after
+from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
@@ -40,13 +42,14 @@ from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.engines.environment import tasks_problem
 from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.progress import work_of
+from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.spark.commands.engines.engine import TablesRead
+    from delta_ds.spark.seam.engine import RowRules, TablesRead
 
 
 class DmlExecution(AbstractContextManager["DmlExecution"]):
@@ -85,7 +88,6 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     """
 
     plan: DmlPlan
-    _how: dict[str, Any]
 
     def __init__(
         self, handle: Handle, operation: str, *, removes: bool = True, txn: tuple[str, int] | None = None
@@ -95,7 +97,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self.target = DmlTarget(handle)
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
-        self._txn = session_transaction(self.target.spark) if txn is None else txn
+        self._txn = session_transaction(self.target.facts) if txn is None else txn
         self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
         self.repeatable = False
         self.is_function_of_rows = False
@@ -104,6 +106,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self._guard = staging(handle.where)
         self._pinned_snapshots, self._reported = ExitStack(), ExitStack()
         self._tables_read: TablesRead | None = None
+        self._by_spark: _BySpark | None = None
 
     def plan_rows(
         self,
@@ -113,16 +116,22 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         after: TableState | None = None,
     ) -> None:
         """Decide how rows are written: once, before any is; parameters as of `plan_dml`."""
-        self._how = {
-            "computed": tuple(computed), "generates": tuple(generates), "after": after,
-            "timezone": self.target.timezone,
-        }  # fmt: skip
-        self._row_columns = self.target.engine.row_columns()
-        self.plan = self._make_plan(columns_of=self._row_columns)
-
-    def _make_plan(self, **evaluated: Any) -> DmlPlan:
-        plan: DmlPlan = self.target.ask(partial(plan_dml, **self._how, **evaluated))
-        return plan
+        target = self.target
+        plan = partial(
+            plan_dml,
+            computed=tuple(computed),
+            generates=tuple(generates),
+            after=after,
+            timezone=target.timezone,
+        )
+        try:
+            self.plan = self._task_plan = target.ask(plan)
+        except DeltaError as why:
+            if (rules := target.engine.row_rules()) is None:
+                raise
+            self.plan = target.ask(partial(plan, columns_of=rules.columns_of))
+            self._task_plan = _trusting(self.plan)
+            self._by_spark = _BySpark(rules, why)
 
     def __enter__(self) -> DmlExecution:
         self._work = self._reported.enter_context(
@@ -158,7 +167,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             # Spark's writer makes the folder that it writes to.
             plan = replace(plan, folder=f"{plan.folder}/{len(self._results)}")
         with self._work.phase("writing"):
-            results = write_rows(frame, plan, self.target, lambda: self._portable_plan)
+            results = write_rows(frame, plan, self.target, lambda: self._portable_plan(plan))
         self._results += results
         return results
 
@@ -173,9 +182,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         """Rewrite the files in which rows change; see `file_rewrite.rewrite_files`."""
         self._begin_to_write()
         with self._work.phase("rewriting"):
-            found = rewrite_files(
-                self.target, self._portable_plan, rows_of, files, actions, repeated=repeated
-            )
+            found = rewrite_files(self.target, self._task_plan, rows_of, files, actions, repeated=repeated)
         self._results.append(found.result)
         return found
 
@@ -185,24 +192,51 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         if (problem := tasks_problem(self.target.spark)) is not None:
             REWRITE_BY_SPARK.log(table=self.target.handle.where, reason=problem)
             return False
-        try:
-            _ = self._portable_plan
-        except DeltaError as why:
-            REWRITE_BY_SPARK.log(table=self.target.handle.where, reason=str(why))
-            return False
         return True
+
+    def columns_of_new_rows(self, given: Collection[str]) -> list[str]:
+        """The columns of updated rows that `rows_to_update` needs: those that get new values, or all."""
+        rows = self.plan.write.rows
+        if self._by_spark is None:
+            return [name for name in rows.table.names if name in given]
+        computed = {generated.column for generated in rows.generated}
+        return [name for name in rows.table.names if name not in computed]
+
+    def rows_to_update(self, rows: DataFrame, given: Collection[str], updates: Collection[int]) -> DataFrame:
+        """Rows that change, as tasks take them: places and new values.
+
+        What tasks cannot evaluate, Spark has: a row that breaks a constraint makes the query fail.
+
+        Parameters
+        ----------
+        rows
+            Places, `CLAUSE`, and `columns_of_new_rows`.
+        given
+            The columns that get new values.
+        updates
+            The numbers of the clauses that update; values of other rows mean nothing.
+        """
+        if self._by_spark is None or not updates:
+            return rows
+        plan = self.plan.write
+        places = [name for name in rows.columns if is_hidden(name)]
+        others = f"{quoted(CLAUSE)} NOT IN ({', '.join(map(str, updates))})"
+        RULES_BY_SPARK.log(table=self.target.handle.where, reason=str(self._by_spark.why))
+        found = self._by_spark.rules.applied(rows, plan, places, others)
+        if found is None:
+            raise self._by_spark.why
+        new = {*given, *(generated.column for generated in plan.rows.generated)}
+        return found.select(*places, *(quoted(name) for name in plan.rows.table.names if name in new))
 
     def _begin_to_write(self) -> None:
         if not self._writes:
             self._writes = True
             self._staged.deleted_by(partial(self.target.run, discard_folder, self.plan.folder))
 
-    @cached_property
-    def _portable_plan(self) -> DmlPlan:
-        """The plan for tasks that evaluate the table's expressions themselves."""
-        if self._row_columns is None:
-            return self.plan
-        return replace(self._make_plan(), folder=self.plan.folder)
+    def _portable_plan(self, plan: DmlPlan) -> DmlPlan:
+        if self._by_spark is not None:
+            raise self._by_spark.why
+        return plan
 
     # --- commit
 
@@ -213,7 +247,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     @property
     def is_checked_by_files(self) -> bool:
         """Whether files alone decide what contradicts the command, by the session and the table."""
-        by = conflict_detection(self.target.spark.conf.get(CONFLICT_DETECTION, None))
+        by = conflict_detection(self.target.facts.settings.get(CONFLICT_DETECTION))
         return by == BY_FILES or (by == BY_ROWS and not tracks_rows(self.target.state))
 
     @property
@@ -256,7 +290,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             rows=self._scope(rows),
             **said,
         )
-        settings = settings_of(self.target.spark)
+        settings = auto_compaction_of(self.target.facts.settings)
         with self._work.phase("committing", unit="commits"), self._staged.publishing():
             self.target.run(_commit, change, self.plan.write.state.metadata, settings)
         self._committed = True
@@ -265,6 +299,20 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
 def _commit(snapshot: Snapshot, change: DmlCommand, metadata: Metadata, settings: AutoCompaction) -> None:
     commit_dml(snapshot, change)
     compact_after(snapshot.storage, metadata, change.results, settings, change.timezone)
+
+
+@dataclass(frozen=True)
+class _BySpark:
+    """Who evaluates what a table demands of rows where tasks cannot, and why they cannot."""
+
+    rules: RowRules
+    why: DeltaError
+
+
+def _trusting(plan: DmlPlan) -> DmlPlan:
+    """The same change for tasks that get rows in which all is computed and checked."""
+    rows = replace(plan.write.rows, generated=(), checks=())
+    return replace(plan, write=replace(plan.write, rows=rows))
 
 
 def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:
@@ -286,7 +334,7 @@ def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")
 
 
-def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
+def session_transaction(facts: SessionFacts) -> tuple[str, int] | None:
     """The application and version that the session names for its writes; None: none.
 
     Raises
@@ -294,7 +342,7 @@ def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
     InvalidOptionError
         One of the two is missing, or the version is no number.
     """
-    app_id, version = (spark.conf.get(name, None) for name in (TXN_APP_ID.full_name, TXN_VERSION.full_name))
+    app_id, version = (facts.settings.get(name.full_name) for name in (TXN_APP_ID, TXN_VERSION))
     if app_id is None and version is None:
         return None
     if app_id is None or version is None or not str(version).strip().isdecimal():

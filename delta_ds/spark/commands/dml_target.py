@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import (
     CandidateFiles,
@@ -14,15 +15,13 @@ from delta_ds.kernel.commands.dml.candidates import (
     usable_predicate,
 )
 from delta_ds.kernel.commands.dml.task import FILE, ROW
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.options.session_facts import TIME_ZONE
 from delta_ds.kernel.table_state import TableState
 from delta_ds.spark import wire
-from delta_ds.spark.commands.engines.choice import engine_of
-from delta_ds.spark.commands.engines.engine import Resolved
-from delta_ds.spark.commands.file_scan_source import FORMAT, HIDDEN, register_source
+from delta_ds.spark.commands.file_scan_source import FORMAT, register_source
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.connect_bridge import fetch, run
 from delta_ds.spark.engines.frames import frame_of
@@ -31,7 +30,12 @@ from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.large_tables.matching_files import matching_files
+from delta_ds.spark.log_calls import at_version
+from delta_ds.spark.native.columns import HIDDEN
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.seam.choice import engine_of
+from delta_ds.spark.seam.engine import Resolved
+from delta_ds.spark.session_facts import facts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -44,11 +48,7 @@ TUPLE = "__pydelta_tuple"
 
 def _state(log: DeltaLog, version: int | None) -> TableState:
     """What a client needs to know of a version whose log is on the server; None: the newest."""
-    return log.snapshot(version).table_state
-
-
-def _at(log: DeltaLog, version: int, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    return function(log.snapshot(version), *arguments)
+    return log.open_snapshot(version).table_state
 
 
 class DmlTarget:
@@ -67,6 +67,8 @@ class DmlTarget:
         The session as commands see it.
     state
         The version: its protocol and metadata.
+    facts
+        What the session says, when the command begins.
     timezone
         The session time zone.
     """
@@ -75,11 +77,12 @@ class DmlTarget:
         self.handle = handle
         self.spark = handle.spark
         self.engine = engine_of(handle.spark)
-        self.timezone = str(handle.spark.conf.get("spark.sql.session.timeZone"))
+        self.facts = facts_of(handle.spark)
+        self.timezone = self.facts.settings[TIME_ZONE]
         self._snapshot: Snapshot | None = None
         self._first: DataFrame | None = None
         if isinstance(handle.log, DeltaLog):
-            self._snapshot = handle.log.snapshot(version)
+            self._snapshot = handle.log.open_snapshot(version)
         self.state: TableState = (
             fetch(handle.log, _state, version) if self._snapshot is None else self._snapshot.table_state
         )
@@ -97,14 +100,14 @@ class DmlTarget:
         """The result of `function(snapshot, *arguments)`, wherever the log is; `wire.py` has a form for it."""
         if self._snapshot is not None:
             return function(self._snapshot, *arguments)
-        return fetch(self.handle.log, _at, self.version, function, arguments)
+        return fetch(self.handle.log, at_version, self.version, function, arguments)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call `function(snapshot, *arguments)` once, wherever the log is."""
         if self._snapshot is not None:
             function(self._snapshot, *arguments)
         else:
-            run(self.handle.log, _at, self.version, function, arguments)
+            run(self.handle.log, at_version, self.version, function, arguments)
 
     # --- rows
 
@@ -149,7 +152,9 @@ class DmlTarget:
 
     def _portable(self, files: CandidateFiles) -> DataFrame:
         register_source(self.spark)
-        chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked)
+        chosen = (
+            self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked, self.timezone,
+        )  # fmt: skip
         text = wire.encode(chosen)
         options = seal(self.spark, with_session_settings(self.spark, self.handle.options), FORMAT)
         reader = self.spark.read.format(FORMAT).options(**options, files=text)

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.dml.task import FILE, ROW, ROW_ID, ROW_VERSION
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark import wire
 from delta_ds.spark.engines import sealed
 from delta_ds.spark.engines.sealed import Sealed
-from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkStructType
 
 FORMAT = "pydelta_target"
-HIDDEN = "__pydelta_"
 
 _FILES = "files"
 _PLACE = (StructField(FILE, INTEGER), StructField(ROW, LONG))
@@ -44,11 +43,12 @@ def register_source(spark: SparkSession) -> None:
 
 
 class TargetSource(DataSource, Sealed):
-    """Options: the table's, and `files`: version, numbers and paths of files, and whether rows have ids."""
+    """Options: the table's, and `files`: version, numbers, paths, whether rows have ids, the session zone."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(self.opened(options))
-        self._version, self._numbers, self._paths, self._tracked = wire.decode(self.options[_FILES])
+        chosen = wire.decode(self.options[_FILES])
+        self._version, self._numbers, self._paths, self._tracked, self._timezone = chosen
 
     @classmethod
     def name(cls) -> str:
@@ -56,8 +56,8 @@ class TargetSource(DataSource, Sealed):
 
     def _snapshot(self) -> Snapshot:
         options = {name: text for name, text in self.options.items() if name != _FILES}
-        parsed = parse_read_options(options, machine_time_zone())
-        return DeltaLog(parsed.path, parsed.storage_options).snapshot(self._version)
+        parsed = parse_read_options(options)
+        return DeltaLog(parsed.path, parsed.storage_options).open_snapshot(self._version)
 
     def schema(self) -> SparkStructType:
         # Places are known of every row, but what promises no nulls keeps Spark from ever asking.
@@ -66,7 +66,7 @@ class TargetSource(DataSource, Sealed):
 
     def reader(self, schema: SparkStructType) -> DataSourceReader:
         places = dict(zip(self._paths, self._numbers, strict=True))
-        return _Reader(self._snapshot(), schema, places, self._tracked)
+        return _Reader(self._snapshot(), schema, places, self._tracked, self._timezone)
 
 
 class _Slices(InputPartition):
@@ -82,13 +82,18 @@ class _Reader(DataSourceReader):
     """Pickled, it keeps only what `read` needs in a task."""
 
     def __init__(
-        self, snapshot: Snapshot, schema: SparkStructType, numbers: Mapping[str, int], tracked: bool
+        self,
+        snapshot: Snapshot,
+        schema: SparkStructType,
+        numbers: Mapping[str, int],
+        tracked: bool,
+        timezone: str,
     ) -> None:
         ids = ("row_id", "row_commit_version") if tracked else ()
-        self._scan: Any = snapshot.scan(metadata_columns=("row_index", *ids))
+        self._scan: Any = Scan(snapshot, metadata_columns=("row_index", *ids))
         self._numbers: Any = numbers
         self._storage = snapshot.storage
-        self._plan: ReadPlan = replace(self._scan.plan, timezone=None)
+        self._plan: ReadPlan = replace(self._scan.plan, timezone=timezone)
         self._schema = schema
         self._columns = len(snapshot.schema.fields)
 
@@ -106,10 +111,9 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Slices)
         wanted = schemas.to_arrow(self._schema)
-        plan = replace(self._plan, timezone=task_time_zone())
         for number, piece in partition.slices:
-            for batch in read_slices(self._storage, plan, [piece]):
-                yield schemas.conform(self._with_places(batch, number), wanted, plan.table)
+            for batch in read_slices(self._storage, self._plan, [piece]):
+                yield schemas.conform(self._with_places(batch, number), wanted, self._plan.table)
 
     def _with_places(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
         import pyarrow as pa

@@ -9,6 +9,7 @@ from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE
 from delta_ds.events.commands import OPTIMIZE_BY_DRIVER
 from delta_ds.kernel import operations
@@ -21,17 +22,15 @@ from delta_ds.kernel.commands.optimize.request import (
     COMPACT,
     FULL,
     PURGE,
-    SETTINGS,
     ZORDER,
     OptimizeRequest,
     settings_of,
 )
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.session_facts import TIME_ZONE
 from delta_ds.kernel.options.settings import USER_METADATA
 from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import replace
 from delta_ds.spark.arguments import public_methods
-from delta_ds.spark.commands.engines.choice import engine_of
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.connect_bridge import fetch, run
@@ -40,7 +39,9 @@ from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.engines.origin import engine_info
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.progress import work_of
-from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size, time_zone
+from delta_ds.spark.seam.choice import engine_of
+from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size
+from delta_ds.spark.session_facts import facts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -237,8 +238,8 @@ def session_request(spark: SparkSession) -> OptimizeRequest:
     InvalidOptionError
         A value that a setting does not take.
     """
-    settings = {name: text for name in SETTINGS if (text := spark.conf.get(name, None)) is not None}
-    return OptimizeRequest(settings=settings_of(settings), timezone=time_zone(spark))
+    facts = facts_of(spark)
+    return OptimizeRequest(settings=settings_of(facts.settings), timezone=facts.settings[TIME_ZONE])
 
 
 def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from delta_ds.kernel.commands.dml.task import FILE, ROW
-from delta_ds.spark.commands.file_scan_source import HIDDEN
+from delta_ds.spark.native.columns import HIDDEN
 
 if TYPE_CHECKING:
     import numpy.typing as npt

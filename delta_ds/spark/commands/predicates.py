@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.schema.types import StructField
     from delta_ds.spark.commands.dml_target import DmlTarget
-    from delta_ds.spark.commands.engines.engine import Resolved
+    from delta_ds.spark.seam.engine import Resolved
 
 
 def predicate_of(target: DmlTarget, condition: Resolved) -> Expression | None:

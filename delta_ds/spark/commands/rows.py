@@ -114,6 +114,6 @@ def session_metadata(target: DmlTarget) -> Mapping[str, str | None]:
     from delta_ds.spark.engines.origin import engine_info
 
     return {
-        "user_metadata": target.spark.conf.get(USER_METADATA.full_name, None),
+        "user_metadata": target.facts.settings.get(USER_METADATA.full_name),
         "engine_info": engine_info(),
     }

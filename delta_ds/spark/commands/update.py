@@ -142,8 +142,10 @@ class _Update:
 
         def rows(files: CandidateFiles) -> DataFrame:
             frame = target.frame(files)
-            values = [value.alias(name) for name, value in self._values.items()]
-            return frame.where(self._matches).select(frame[FILE], frame[ROW], F.lit(0).alias(CLAUSE), *values)
+            names = change.columns_of_new_rows(self._values)
+            values = [self._values.get(name, frame[quoted(name)]).alias(name) for name in names]
+            hits = frame.where(self._matches).select(frame[FILE], frame[ROW], F.lit(0).alias(CLAUSE), *values)
+            return change.rows_to_update(hits, self._values, [0])
 
         found = change.rewrite(rows, files, [UPDATE])
         if found.rows:

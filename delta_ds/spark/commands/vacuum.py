@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.commands.vacuum.inventory import COLUMNS
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.settings import RETENTION_CHECK, VACUUM_LOGGING
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask, run

@@ -1,4 +1,4 @@
-"""Who can look tables up by their names: this process, in the JVM of a classic session, or the server."""
+"""Who holds tables, and can look them up by their names: this process and its JVM, or the server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from delta_ds.spark.session_conf import has_catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def server_holds_tables(spark: SparkSession | None) -> bool:
+    """Whether logs are read and written by a server, whose paths and files they are; None: without a session."""
+    return spark is not None and is_connect(spark)
 
 
 def knows_names(spark: SparkSession) -> bool:

@@ -1,4 +1,4 @@
-"""The kind of a session: classic, with the JVM at hand, or of Spark Connect. Nobody asks above `engines`."""
+"""The kind of a session: classic, with the JVM at hand, or of Spark Connect. Elsewhere an engine is asked (`seam`)."""
 
 from __future__ import annotations
 

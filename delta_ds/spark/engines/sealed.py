@@ -17,6 +17,7 @@ from delta_ds.kernel.options.parsing import hidden_name, is_of_store
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
 from delta_ds.redaction import safe_addresses
+from delta_ds.spark.engines.frames import active_in_jvm
 from delta_ds.spark.engines.kind import is_connect
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ def register_source(spark: SparkSession, source: Any) -> None:
     if client.values:
         members = {"sealed": dict(client.values), "__module__": _NOWHERE}
         carrier = type(source)(source.__name__, (source,), members)
-    spark.dataSource.register(carrier)
+    # Spark looks the name up in the active session, and refuses one that only that one has.
+    with active_in_jvm(spark):
+        spark.dataSource.register(carrier)
     client.sources[source.name()] = source, len(client.values)
 
 

@@ -8,16 +8,14 @@ from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.events.spark import DISTRIBUTED_PLANNING_NOT_USED
 from delta_ds.kernel.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
-from delta_ds.kernel.log.checkpoint_parts import holds_actions
-from delta_ds.kernel.partial_snapshot import PartialSnapshot
+from delta_ds.kernel.log.parts import holds_actions
 from delta_ds.spark.engines.environment import tasks_problem
-from delta_ds.spark.engines.kind import jvm_problem
 from delta_ds.spark.session_conf import LARGE_TABLE_CONF, LARGE_TABLE_FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 def is_large(spark: SparkSession, snapshot: Snapshot) -> bool:
@@ -30,7 +28,7 @@ def is_large(spark: SparkSession, snapshot: Snapshot) -> bool:
     InvalidOptionError
         The setting is no number.
     """
-    if jvm_problem(spark) or snapshot.is_loaded or isinstance(snapshot, PartialSnapshot):
+    if snapshot.is_loaded or snapshot.selection is not None:
         return False
     sidecars = snapshot.table_state.supports(V2_CHECKPOINT)
     try:

@@ -7,13 +7,15 @@ Only what is left comes to the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
-from delta_ds.kernel.log.replay import load_head
-from delta_ds.kernel.partial_snapshot import PartialSnapshot
-from delta_ds.kernel.scan.part_scan import PartScan
+from delta_ds.kernel.live_adds import with_statistics_text
+from delta_ds.kernel.log.file_selection import select
+from delta_ds.kernel.log.parts import Part, parts_for_tasks
+from delta_ds.kernel.log.replay import load_head, with_older
+from delta_ds.kernel.scan.part_scan import part_filter
 from delta_ds.spark.large_tables.part_jobs import in_tasks, run_parts
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 # Files in one message from a task to the driver.
 _FILES_AT_ONCE = 50_000
@@ -53,24 +55,34 @@ def matching_files(
     Returns
     -------
     Snapshot
-        A `PartialSnapshot`; the version itself where the driver has to do it, which is logged.
+        A selection of its files; the version itself where the driver has to do it, which is logged.
 
     Raises
     ------
     DeltaError
         The log cannot be read.
     """
-    import pyarrow as pa
 
     def plan() -> Snapshot:
+        keep = part_filter(snapshot, predicate, timezone)
         head = load_head(snapshot.storage, snapshot.segment)
-        parts = [] if head.checkpoint is None else split_checkpoint(snapshot.storage, head.checkpoint)
-        scan = PartScan.of(snapshot, head, predicate, timezone, statistics=statistics)
-        found = run_parts(spark, parts, lambda part: _messages(scan.of_part(part))) if parts else []
-        tables = [pa.ipc.open_stream(message).read_all() for message in found]
-        return PartialSnapshot(snapshot, head.state, [*tables, scan.of_commits(head.state.files)])
+        older: Iterable[pa.Table] = []
+        if head.older is not None:
+            parts = parts_for_tasks(snapshot.storage, head.older.checkpoint)
+            older = select(head.older, parts, keep, partial(_map_in_tasks, spark), statistics=statistics)
+        return snapshot.with_files(with_older(head, older, keep))
 
     return in_tasks(snapshot, plan) or snapshot
+
+
+def _map_in_tasks(
+    spark: SparkSession, files_of: Callable[[Part], pa.Table], parts: Sequence[Part]
+) -> list[pa.Table]:
+    """The files of all parts, in order, their statistics as text."""
+    import pyarrow as pa
+
+    messages = run_parts(spark, parts, lambda part: _messages(with_statistics_text(files_of(part))))
+    return [pa.ipc.open_stream(message).read_all() for message in messages]
 
 
 def _messages(files: pa.Table) -> Iterator[bytes]:

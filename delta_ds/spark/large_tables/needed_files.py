@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.commands.vacuum.needed import Needed
     from delta_ds.kernel.log.segment import LogListing
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 def find_needed_files(spark: SparkSession, snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> Needed:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.parts import Part
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _T = TypeVar("_T")
 
 
 def run_parts(
     spark: SparkSession,
-    parts: Sequence[CheckpointFiles],
-    work: Callable[[CheckpointFiles], Iterable[bytes]],
+    parts: Sequence[Part],
+    work: Callable[[Part], Iterable[bytes]],
 ) -> list[bytes]:
     """The messages of all parts, in the order of the parts.
 
@@ -51,7 +51,7 @@ def run_parts(
 
 
 def _task(
-    parts: Sequence[CheckpointFiles], work: Callable[[CheckpointFiles], Iterable[bytes]]
+    parts: Sequence[Part], work: Callable[[Part], Iterable[bytes]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType as SparkStructType
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _PARQUET_ID = "parquet.field.id"
-_HIDDEN = "__pydelta_"
+HIDDEN = "__pydelta_"
 # What of a field's metadata changes how Spark reads it.
 _READING = (EXISTS_DEFAULT, CHAR_VARCHAR_TYPE, COLLATIONS)
 _PRIMITIVES = frozenset(kind for kind in PRIMITIVES.values() if kind != VOID)
@@ -134,7 +134,7 @@ def scan_columns(snapshot: Snapshot, table: StructType | None = None) -> ScanCol
     names = [physical_name(f, mode) for f in stored]
     if len({name.lower() for name in names}) < len(names):
         raise NotNative("the names of columns in files differ in case only")
-    own = [name for name in names if name.lower().startswith(_HIDDEN)]
+    own = [name for name in names if name.lower().startswith(HIDDEN)]
     if own:
         raise NotNative(f"a column is called {own[0]}, as those are that the scan adds")
     renames = by_id or len(stored) < len(table) or any(_is_renamed(f, mode) for f in table)

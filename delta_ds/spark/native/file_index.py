@@ -23,7 +23,6 @@ from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.log.checksum import read_checksum
-from delta_ds.kernel.partial_snapshot import PartialSnapshot
 from delta_ds.kernel.scan.null_checks import check_not_null
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.scan import vector_descriptor
@@ -40,13 +39,14 @@ from delta_ds.spark.native.hadoop import check_found_names
 from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.native.snapshot_isolation import made_ms
 from delta_ds.spark.read_failures import TableFile, finds_files
+from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
     from delta_ds.kernel.log.live_files import LiveFiles
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 
@@ -170,8 +170,8 @@ class DeltaFileIndex:
             # Numbers alone name other files where the version was read from another checkpoint.
             paths = self.live.table["path"].take(self.rows).to_pylist() if len(self.rows) else []
             parts.append(f"files:{hash((self.rows.to_numpy().tobytes(), *paths)):x}")
-        if isinstance(snapshot, PartialSnapshot):
-            parts.append(f"of:{snapshot.identity}")  # in which the rows count
+        if snapshot.selection is not None:
+            parts.append(f"of:{snapshot.selection}")  # in which the rows count
         if self._numbered:
             parts.append("numbered")
         if self._timezone is not None:
@@ -237,7 +237,7 @@ class DeltaFileIndex:
     # --- listing
 
     def _list(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
-        zone = self._timezone or str(self._jvm.spark.conf.get("spark.sql.session.timeZone"))
+        zone = self._timezone or time_zone(self._jvm.spark)
         selection = self._scanned(self._predicate(partition_filters, data_filters, zone), zone)
         if self._promises:
             self._check_promises(selection)
@@ -380,7 +380,7 @@ class DeltaFileIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Scanned:
-    """The files of a scan: rows of the live files of a version, of a `PartialSnapshot` those that it has."""
+    """The files of a scan: rows of the live files of a version, of a selection of them those that it has."""
 
     version: Snapshot
     rows: pa.Array

@@ -18,7 +18,7 @@ from delta_ds.spark.session_conf import NATIVE_SCAN_CONF
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 _TIME_TRAVEL = re.compile(r"@([vV][0-9]{1,19}|[0-9]{17})$")

@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 
 from delta_ds.conditions.session import SCHEMA_CHANGE_SINCE_ANALYSIS, TABLE_GONE_SINCE_ANALYSIS
 from delta_ds.exceptions import NotADeltaTableError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.schema.version_changes import columns_as_before
-from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.transaction.current import Current
 from delta_ds.spark.engines.session_kind import answers_jvm
 from delta_ds.spark.native.columns import scan_columns, spark_schema

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.options.read import ReadOptions, parse_read_options
+from delta_ds.kernel.options.read import ReadOptions
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.batch import Changes, Rows
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.native.hadoop import hadoop_root
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.latest_version import InsertRows, latest_relation
 from delta_ds.spark.native.projection import ColumnAt, project
 from delta_ds.spark.native.scan import scan
-from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.session_facts import parse_options_of_read
 from delta_ds.spark.source import open_read, select_read_schema
 from delta_ds.spark.table_names import check_path
 
@@ -77,11 +76,10 @@ def open_reading(
     spark: SparkSession, options: Mapping[str, str], *, without_columns: bool = False
 ) -> Reading:
     """Open the table that read options name; see `load` and `open_read`."""
-    session_zone = time_zone(spark)
     check_path(options)
     # Hadoop has what the session says already, and looks it up each time.
-    parsed = parse_read_options(with_session_settings(spark, options), session_zone)
-    return Reading(parsed, open_read(parsed, None, session_zone, without_columns=without_columns))
+    parsed = parse_options_of_read(spark, options)
+    return Reading(parsed, open_read(parsed, None, without_columns=without_columns))
 
 
 def frame_of(
@@ -109,9 +107,15 @@ def frame_of(
         frame = latest_relation(jvm, found, root, hadoop_options, zone, insert)
     if schema is not None:
         names = schemas.find_columns(schema, reading.schema, reading.table)
+        shown = schema.names
     elif parsed.columns is not None:
-        names = select_read_schema(reading.schema, parsed, reading.table).names
+        names = shown = select_read_schema(reading.schema, parsed, reading.table).names
     else:
         return frame
     positions = {name: at for at, name in enumerate(reading.schema.names)}
-    return project(jvm, frame, [ColumnAt(positions[name]) for name in names])
+    # A schema that the user gave may write a name in another case, which then is that of the column.
+    chosen = [
+        ColumnAt(positions[name], None if name == other else other)
+        for name, other in zip(names, shown, strict=True)
+    ]
+    return project(jvm, frame, chosen)

@@ -20,6 +20,7 @@ from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.expressions.tree import columns as columns_in
 from delta_ds.kernel.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.schema.types import VOID, StructField, StructType
+from delta_ds.records import replace
 from delta_ds.spark.native.jvm import GeneratesNumbers, NotNative
 from delta_ds.spark.native.projection import CastTo, ColumnAt, Guarded, Projected
 from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow, type_json
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["columns_of", "stored_rows"]
 
 
-def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
+def stored_rows(
+    df: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+) -> DataFrame:
     """The rows of a write as the table stores them.
 
     Parameters
@@ -46,13 +49,18 @@ def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
         The rows that the write was planned for; columns are found by name, ignoring case.
     plan
         From `plan_write`, best with `columns_of(spark)`: expressions that only Spark understands are then planned too.
+    places
+        Columns that are no columns of the table, and are passed on as they are.
+    unchecked
+        SQL over these: which rows need not meet any check, and get no generated values; None: no rows.
 
     Returns
     -------
     DataFrame
         Lazy; exactly the table's columns in the table's order, by their logical names and types, all nullable and
-        without metadata. Every row of it meets the table's checks, or the query fails: see `delta_error`. All
-        columns have to be written, since the checks hang on one of them.
+        without metadata, and then the `places`. Every row of it meets the table's checks, or the query fails: see
+        `delta_error`. The checks hang on the first of the places; without places all columns have to be written,
+        since they hang on one of these.
 
     Raises
     ------
@@ -63,7 +71,9 @@ def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
     PredicateError, UnsupportedFeatureError
         An expression of the table does not fit it, or cannot be evaluated row by row.
     """
-    rows = plan.rows
+    source = from_spark(df.schema)
+    further = tuple(field for field in source if field.name in places)
+    rows = replace(plan.rows, table=StructType((*plan.rows.table, *further)))
     if rows.identities:
         identities = ", ".join(i.column for i in rows.identities)
         raise GeneratesNumbers(
@@ -75,14 +85,17 @@ def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
     with analyst.at_work():
         prefix = _unused_prefix(rows.table)
         source_frame = analyst.frame(analyst.jvm.logical_plan(df))
-        source = from_spark(df.schema)
         # By position: no name, alias or duplicate of the user's gets in the way.
         names = [f"{prefix}{i}" for i in range(len(source))]
         source_frame = analyst.project(source_frame, [ColumnAt(at, name) for at, name in enumerate(names)])
         overflows, frame = _convert_columns(source_frame, names, source, rows, analyst)
         for generated in _independent(rows.generated):
-            frame = _with_generated(frame, generated, rows.table, analyst)
-        frame = _check_rows(frame, [*overflows, *rules(rows, frame, analyst)], plan, analyst)
+            frame = _with_generated(frame, generated, rows.table, analyst, unchecked)
+        checks = [*overflows, *rules(rows, frame, analyst)]
+        if unchecked is not None:
+            checks.insert(0, Rule(unchecked, quoted(places[0])))
+        carrier = places[0] if places else _carrier(plan)
+        frame = _check_rows(frame, checks, rows.table, carrier, analyst)
         resolved = analyst.jvm.logical_plan(frame)
     return analyst.jvm.data_frame(resolved)
 
@@ -180,25 +193,37 @@ def _independent(generated: Sequence[Generated]) -> Iterator[list[Generated]]:
 
 
 def _with_generated(
-    frame: DataFrame, generated: Sequence[Generated], table: StructType, analyst: Analyst
+    frame: DataFrame,
+    generated: Sequence[Generated],
+    table: StructType,
+    analyst: Analyst,
+    unchecked: str | None,
 ) -> DataFrame:
+    from pyspark.sql import functions as F
+
     values = analyst.resolve_all(frame, [column.clause for column in generated])
     kinds = {field.name: field.type for field in table}
     columns: list[Projected] = [ColumnAt(at) for at in range(len(frame.columns))]
     for column, value in zip(generated, values, strict=True):
-        columns.append(CastTo(value, type_json(kinds[column.column]), column.column))
+        kind = kinds[column.column]
+        if unchecked is None:
+            columns.append(CastTo(value, type_json(kind), column.column))
+        else:
+            made = F.when(~F.expr(unchecked), analyst.jvm.column(value))
+            columns.append(Caster(analyst.jvm).cast(made, kind).alias(column.column))
     return analyst.project(frame, columns)
 
 
 # --- checking
 
 
-def _check_rows(frame: DataFrame, checks: Sequence[Rule], plan: WritePlan, analyst: Analyst) -> DataFrame:
-    """The table's columns in order, one of them only to be had from rows that meet all checks."""
-    carrier = _carrier(plan)
+def _check_rows(
+    frame: DataFrame, checks: Sequence[Rule], table: StructType, carrier: str, analyst: Analyst
+) -> DataFrame:
+    """The table's columns in order, one of them, the carrier, only to be had from rows that meet all checks."""
     positions = {name: at for at, name in enumerate(frame.schema.names)}
     columns: list[Projected] = []
-    for field in plan.rows.table:
+    for field in table:
         if checks and field.name == carrier:
             columns.append(Guarded(positions[field.name], [(check.broken, check.error) for check in checks]))
         else:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
-    from delta_ds.kernel.snapshot import Snapshot
 
 # Options of a relation win over settings of the session in what its tasks are told.
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"

@@ -17,20 +17,18 @@ from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.values import partition_folders
 from delta_ds.kernel.data.values.partition_values import comparable_values, parse
-from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.records import dataclass
 from delta_ds.spark.batch import Changes
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.native.load import open_reading
 from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns, to_spark
-from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.session_facts import parse_options_of_read
 from delta_ds.spark.table_names import path_option
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +114,8 @@ def read_partition(
     if isinstance(opened.rows, Changes):
         return None
     snapshot = opened.rows.snapshot
-    parsed = parse_read_options(with_session_settings(spark, options), time_zone(spark))
-    _check(snapshot, wanted, parsed.time_zone or "UTC")
+    parsed = parse_options_of_read(spark, options)
+    _check(snapshot, wanted, parsed.known_zone or "UTC")
     rows = read(inner).where(_condition(wanted, snapshot))
     available, table = from_spark(rows.schema), opened.rows.table
     if schema is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from delta_ds.events.spark import PORTABLE_SCAN
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.changes.net import check_net
-from delta_ds.kernel.options.read import ReadOptions, parse_read_options
+from delta_ds.kernel.options.read import ReadOptions
 from delta_ds.spark.batch import Changes
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.engines.kind import is_connect
@@ -17,8 +17,8 @@ from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.monkeypatch import call_original
 from delta_ds.spark.net_changes import net_of_table
 from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns
-from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off, time_zone
-from delta_ds.spark.session_facts import with_facts_of_reads
+from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off
+from delta_ds.spark.session_facts import parse_options_of_read, with_facts_of_reads
 from delta_ds.spark.source import open_read
 from delta_ds.spark.table_names import FORMAT
 from delta_ds.spark.writes.write import insert_rows
@@ -55,7 +55,7 @@ def read(spark: SparkSession, options: Mapping[str, str], schema: StructType | N
 
 def _net(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
     """Net changes: by the data source in one task where that reads no more than a task does, else by Spark."""
-    parsed = parse_read_options(with_session_settings(spark, options), time_zone(spark))
+    parsed = parse_options_of_read(spark, options)
     net, keys = check_net(parsed.net, parsed.keys), parsed.keys or ()
     assert net is not None
     if not is_connect(spark) and _bytes(parsed) <= parsed.max_partition_bytes:

@@ -14,9 +14,8 @@ from delta_ds.spark.catalog.places import CREATE, Place, place_of
 from delta_ds.spark.commands.clone import clone_parquet, clone_table
 from delta_ds.spark.commands.handle import open_name
 from delta_ds.spark.ddl_types import to_kernel
-from delta_ds.spark.engines.catalogs import knows_names
+from delta_ds.spark.engines.catalogs import knows_names, server_holds_tables
 from delta_ds.spark.engines.frames import frame, nothing
-from delta_ds.spark.engines.kind import jvm_problem
 from delta_ds.spark.schema import dotted
 from delta_ds.spark.sql_grammar.statements import Clone
 from delta_ds.spark.table_names import format_and_path, path_of_parts, unknown_to_catalogs
@@ -58,7 +57,7 @@ def clone(spark: SparkSession, said: Clone) -> DataFrame:
 
 def _target(spark: SparkSession, said: Clone) -> Place:
     path, shown = path_of_parts(said.target), dotted(said.target)
-    if path is None and jvm_problem(spark):
+    if path is None and server_holds_tables(spark):
         raise unknown_to_catalogs(shown)
     if path is None:
         return place_of(spark, shown, said.location, said.mode)
@@ -73,7 +72,7 @@ def _parquet_source(spark: SparkSession, said: Clone) -> tuple[str, StructType |
     On Spark Connect there is none: the files are the server's, and are looked at in this process.
     """
     format_, path = format_and_path(dotted(said.source))
-    if format_ == _PARQUET and not jvm_problem(spark):
+    if format_ == _PARQUET and not server_holds_tables(spark):
         return path, None
     entry = foreign_entry(spark, said.source)
     if entry is None or entry.provider != _PARQUET:

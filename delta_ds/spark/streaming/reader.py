@@ -102,7 +102,7 @@ class DeltaStreamReader(DataSourceStreamReader):
         """
         source = self._source
         plan, slices = source.tasks(self._parse_offset(start), self._parse_offset(end))
-        plan = replace(plan, timezone=source.options.time_zone)
+        plan = replace(plan, timezone=source.options.known_zone)
         netted = source.netted()
         if netted is not None:
             # All changes of a key have to come together, and in order.

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.options.read import READ_OPTIONS
 from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS, parse_stream_read_options
 from delta_ds.kernel.schema.types import StructType
-from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.source import StreamSource

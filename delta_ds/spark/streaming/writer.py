@@ -103,7 +103,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         plan = self._plan
         assert context is not None and plan is not None
-        if plan.options.time_zone is None:
+        if plan.options.known_zone is None:
             plan = plan.in_time_zone(task_time_zone())
         task = context.partitionId()
         result = write_rows(plan, iterator, task)

@@ -18,7 +18,8 @@ from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING
 from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.records import dataclass
 from delta_ds.spark.schema import from_spark
-from delta_ds.spark.writes.casts import Matched, cast_columns
+from delta_ds.spark.seam.writes import Matched
+from delta_ds.spark.writes.casts import cast_columns
 from delta_ds.spark.writes.options import is_true
 from delta_ds.spark.writes.request import BY_NAME, BY_PLACE, Way
 from delta_ds.spark.writes.target import Table

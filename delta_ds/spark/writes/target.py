@@ -19,7 +19,7 @@ from delta_ds.spark.table_names import path_option
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.api.delta_log import DeltaLog
 
 
 @dataclass(frozen=True, slots=True)

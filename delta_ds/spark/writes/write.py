@@ -6,23 +6,17 @@ Source: delta-spark, `WriteIntoDelta`, and its answers to the same calls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from delta_ds.events.spark import PORTABLE_WRITE
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.options.write import IGNORE, REPORT_FOLDER_OPTION, TASKS_OPTION
-from delta_ds.reporting.mailbox import take_reports
+from delta_ds.kernel.options.write import IGNORE, REPORT_FOLDER_OPTION
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import jvm_problem, of_kind
 from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.job_failures import failed_jobs
 from delta_ds.spark.monkeypatch import call_original
-from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
+from delta_ds.spark.seam.choice import engine_of
 from delta_ds.spark.session_facts import facts_of
 from delta_ds.spark.table_names import FORMAT, path_option
-from delta_ds.spark.writes.casts import overflow_of_inserts
 from delta_ds.spark.writes.columns import align
 from delta_ds.spark.writes.options import complete_options
 from delta_ds.spark.writes.request import APPEND, OVERWRITE, SAVE, WriteRequest
@@ -31,8 +25,7 @@ from delta_ds.spark.writes.target import existing_table, find_table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Nodes of plans by the texts that show them.
-_COMPUTED_TO_BE_COUNTED = ("AdaptiveSparkPlan", "Exchange", "Subquery")
+    from delta_ds.spark.seam.writes import Writes
 
 
 def write(request: WriteRequest) -> None:
@@ -58,13 +51,14 @@ def write(request: WriteRequest) -> None:
         request.mode == IGNORE and path_option(options) is not None and find_table(spark, options) is not None
     ):
         return
+    writes = engine_of(spark).writes
     try:
-        with overflow_of_inserts(rows):
-            _carry_out(rows, options, overwrite=request.mode == OVERWRITE)
+        with writes.overflow_of_inserts():
+            _carry_out(rows, writes, options, overwrite=request.mode == OVERWRITE)
     except SchemaError:
-        if rows is not request.rows and not jvm_problem(spark):
-            # Constants that no column can hold are told first, as Spark computes them before anything is checked.
-            rows._jdf.queryExecution().optimizedPlan()
+        if rows is not request.rows:
+            # Constants that no column can hold are told first.
+            writes.check_constants(rows)
         raise
 
 
@@ -81,42 +75,17 @@ def insert_rows(df: DataFrame, options: Mapping[str, str], overwrite: bool) -> N
     write(WriteRequest(df, SAVE, OVERWRITE if overwrite else APPEND, options))
 
 
-def _carry_out(rows: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None:
+def _carry_out(rows: DataFrame, writes: Writes, options: Mapping[str, str], *, overwrite: bool) -> None:
     """Write by Spark's own writer where that is possible, else by the data source."""
+    pending = writes.save(rows, options, overwrite=overwrite)
+    if pending is None:
+        return
+    rows, options = pending
     spark = rows.sparkSession
-    if not jvm_problem(spark) and not is_off(spark, NATIVE_WRITE_CONF):
-        from delta_ds.spark.native import writer as native
-        from delta_ds.spark.native.jvm import GeneratesNumbers, NotNative
-
-        try:
-            with failed_jobs(f"the write to {path_option(options) or 'a table without path'}"):
-                native.save(rows, options, overwrite=overwrite)
-            return
-        except NotNative as why:
-            PORTABLE_WRITE.log(reason=why.reason)
-            if isinstance(why, GeneratesNumbers):
-                rows, options = _by_known_tasks(rows, options)
     options = seal(spark, with_session_settings(spark, options), FORMAT)
     writer = rows.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
-    # The commit is made in a process of its own; on Spark Connect on another machine, with listeners of its own.
-    reports: AbstractContextManager[str | None]
-    reports = of_kind(spark, classic=take_reports(), connect=nullcontext())
-    with reports as folder, delta_errors():
+    # The commit is made in a process of its own.
+    with writes.reports() as folder, delta_errors():
         if folder is not None:
             writer = writer.option(REPORT_FOLDER_OPTION, folder)
         call_original(writer, "save")
-
-
-def _by_known_tasks(df: DataFrame, options: Mapping[str, str]) -> tuple[DataFrame, Mapping[str, str]]:
-    """Rows and options that say how many tasks write them, where that is known before they are computed.
-
-    Not where a part of the query has to be computed first, as with a shuffle.
-    """
-    execution = df._jdf.queryExecution()
-    plan = str(execution.executedPlan().treeString())
-    # To count the partitions of these would begin to compute them.
-    if any(word in plan for word in _COMPUTED_TO_BE_COUNTED):
-        return df, options
-    tasks = max(1, execution.toRdd().getNumPartitions())
-    # What is planned once more may be cut otherwise, but into no more than that.
-    return df.coalesce(tasks), {**options, TASKS_OPTION: str(tasks)}

@@ -194,7 +194,7 @@ def test_partitions_add_up_to_the_table(sales: Page) -> None:
 
 
 def test_files_are_sorted_and_paged_on_the_server(sales: Page, path: Path) -> None:
-    live = DeltaLog(path).snapshot().live_files().table
+    live = DeltaLog(path).open_snapshot().live_files().table
     found = sales.ask("files", version=7, sort="bytes", descending="true", limit=5)
     assert found["total"] == live.num_rows
     assert [row["size"] for row in found["files"]] == sorted(live["size"].to_pylist(), reverse=True)[:5]

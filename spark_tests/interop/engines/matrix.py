@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import dataclass
 from spark_tests.interop.delta_spark import comparable
@@ -212,10 +213,10 @@ def _tables(folder: Path, rows: Collection[Feature]) -> dict[str, Written]:
 
 def _check(row: Feature, table: Written) -> None:
     """The table must have what its row says, and this package must read it as it was written."""
-    snapshot = table.log.snapshot(row.version)
+    snapshot = table.log.open_snapshot(row.version)
     lacking = [feature.name for feature in row.supports if not snapshot.table_state.supports(feature)]
     assert not lacking, f"the table {row.table} does not have {lacking}"
-    cell = judge(snapshot.scan().to_arrow(), table.expected(snapshot.version))
+    cell = judge(Scan(snapshot).to_arrow(), table.expected(snapshot.version))
     assert cell.grade == "same rows", f"{row.table} by delta_ds: {cell.detail}"
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.alter.create import create_table
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING, StructField, StructType
 from delta_ds.testing import TableBuilder
 

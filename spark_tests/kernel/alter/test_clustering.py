@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.alter.clustering import cluster_by
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import INTEGER, STRING, ArrayType, StructField, StructType
 from spark_tests.kernel.alter.tables import NESTED, action, made, protocol
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import ConcurrentAppendException, DeltaError, InvariantViolationError
 from delta_ds.kernel.alter.constraints import add_constraint, drop_constraint
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.kernel.alter.tables import action, made, protocol, with_rows
 
 
@@ -44,7 +44,7 @@ def test_rows_added_while_they_are_verified_are_a_conflict(tmp_path: Path) -> No
     log = with_rows(tmp_path)
 
     def append_meanwhile(expression: str) -> None:
-        (add,) = log.snapshot().live_files().table.to_pylist()
+        (add,) = log.open_snapshot().live_files().table.to_pylist()
         body = {"path": "other.parquet", "partitionValues": {}, "size": add["size"],
                 "modificationTime": add["modificationTime"], "dataChange": True}  # fmt: skip
         DeltaLog(tmp_path).start_transaction().add(body).commit("WRITE", {"mode": "Append"})

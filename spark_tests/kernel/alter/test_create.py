@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError, NotADeltaTableError, TableExistsError
 from delta_ds.kernel.alter.create import create_table, new_table
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import (
     DATE,
     INTEGER,
@@ -77,7 +77,7 @@ def test_a_replaced_table_keeps_its_id_and_versions_and_nothing_else(tmp_path: P
     log = with_rows(tmp_path, {"a": "b"}, files=2)
     before = log.snapshot()
     version = create_table(log, OTHER, ["y"], {"c": "d"}, mode="replace", description="new")
-    after = log.snapshot()
+    after = log.open_snapshot()
     assert version == after.version == before.version + 1
     assert after.metadata.id == before.metadata.id
     assert (after.schema, after.partition_columns) == (OTHER, ["y"])

@@ -186,7 +186,7 @@ def test_the_change_feed_keeps_its_column_names_for_itself(tmp_path: Path) -> No
 
 
 def row_ids(log: Any) -> list[tuple[int, int]]:
-    table = log.snapshot().live_files().table.select(["baseRowId", "defaultRowCommitVersion"])
+    table = log.open_snapshot().live_files().table.select(["baseRowId", "defaultRowCommitVersion"])
     return sorted((row["baseRowId"], row["defaultRowCommitVersion"]) for row in table.to_pylist())
 
 

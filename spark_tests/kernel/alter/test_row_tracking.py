@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.alter.row_tracking import backfill
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.testing import TableBuilder
 from spark_tests.kernel.alter.tables import actions, with_rows
 
@@ -22,7 +22,7 @@ def test_files_are_committed_again_in_bounded_commits(tmp_path: Path) -> None:
     backfill(log, files_a_commit=2)
     commits = [c for c in log.history() if c["operation"] == "ROW TRACKING BACKFILL"]
     assert len(commits) == 3
-    ids = log.snapshot().live_files().table["baseRowId"].to_pylist()
+    ids = log.open_snapshot().live_files().table["baseRowId"].to_pylist()
     assert sorted(ids) == [0, 2, 4, 6, 8]
     backfill(log)
     assert log.snapshot().version == commits[0]["version"]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     CorruptLogFileError,
     SchemaError,
@@ -26,7 +27,6 @@ from delta_ds.kernel.blame.commits import BLAME_FIELDS
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.restore import restore
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.row_model import (
     APPEND,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     ConcurrentWriteException,
     DeltaConcurrentModificationException,
@@ -19,7 +20,6 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
 from delta_ds.testing import TableBuilder

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     DataFileError,
     DeltaConcurrentModificationException,
@@ -23,7 +24,6 @@ from delta_ds.kernel.commands.convert_to_delta import convert_to_delta, plan_con
 from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.features import FEATURES
 from delta_ds.kernel.schema.types import (
     INTEGER,

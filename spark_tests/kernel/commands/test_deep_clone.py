@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     AppendOnlyError,
     ConcurrentWriteException,
@@ -34,7 +35,6 @@ from delta_ds.kernel.commands.fsck.command import check
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
 from spark_tests.kernel.commands.whole_tables import bodies, commit_before, ids, rows, with_vector
 
@@ -330,7 +330,7 @@ def test_a_clone_of_an_append_only_table_follows_its_compaction(tmp_path: Path, 
     optimize(source, OptimizeRequest())
     deep_clone(source, clone, replace_existing=True)
     assert rows(clone) == [0, 1, 2]
-    assert clone.snapshot().live_files().num_rows == 1
+    assert clone.open_snapshot().live_files().num_rows == 1
     other = DeltaLog(tmp_path / "other")
     other.write(ids(7))
     with pytest.raises(AppendOnlyError):

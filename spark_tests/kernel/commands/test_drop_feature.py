@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import ConcurrentAppendException, DeltaError
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.columns import rename_column
@@ -20,7 +21,6 @@ from delta_ds.kernel.commands.optimize.command import rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import UNMAP, OptimizeRequest
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import (
     DOUBLE,
     FLOAT,

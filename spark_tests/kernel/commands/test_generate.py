@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.commands.restore import restore
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
 from delta_ds.kernel.transaction.symlink_manifest import update_after
 from spark_tests.kernel.commands.whole_tables import bodies, ids, with_vector
@@ -121,7 +121,7 @@ def test_after_a_commit_only_its_partitions_are_written(tmp_path: Path) -> None:
     untouched = tmp_path / "_symlink_format_manifest" / "p=c%2Fd" / "manifest"
     untouched.write_text("as it was\n")
     version = write(log, "a b", "new")
-    assert update_after(log.snapshot(), committed(log, version), everything=False) == 2
+    assert update_after(log.open_snapshot(), committed(log, version), everything=False) == 2
     found = manifests(tmp_path)
     assert (len(found["p=a b"]), len(found["p=new"]), found["p=c%2Fd"]) == (2, 1, {"as it was"})
 
@@ -133,15 +133,15 @@ def test_after_a_commit_that_empties_a_partition_its_manifest_goes(tmp_path: Pat
     (gone,) = [b for b in bodies(log, 1, "add") if b["partitionValues"]["p"] is None]
     txn.remove({k: gone[k] for k in ("path", "partitionValues", "size")} | {"dataChange": True})
     version = txn.commit("DELETE")
-    assert update_after(log.snapshot(), committed(log, version), everything=False) == 0
+    assert update_after(log.open_snapshot(), committed(log, version), everything=False) == 0
     assert set(manifests(tmp_path)) == {"p=a b", "p=c%2Fd"}
 
 
 def test_after_a_change_of_metadata_all_are_written(tmp_path: Path) -> None:
     log = partitioned(tmp_path)
-    assert update_after(log.snapshot(), [], everything=True) == 3
+    assert update_after(log.open_snapshot(), [], everything=True) == 3
     without_values = [{"remove": {"path": "x", "dataChange": True}}]
-    assert update_after(log.snapshot(), without_values, everything=False) == 3
+    assert update_after(log.open_snapshot(), without_values, everything=False) == 3
 
 
 # --- after every commit

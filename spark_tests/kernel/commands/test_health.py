@@ -59,8 +59,8 @@ def test_one_version_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     log = DeltaLog(tmp_path)
     log.write(pa.table({"id": [1]}))
     opened = []
-    honest = DeltaLog.snapshot
-    monkeypatch.setattr(DeltaLog, "snapshot", lambda self: opened.append(1) or honest(self))
+    honest = DeltaLog.open_snapshot
+    monkeypatch.setattr(DeltaLog, "open_snapshot", lambda self: opened.append(1) or honest(self))
     health(log)
     assert len(opened) == 1
 

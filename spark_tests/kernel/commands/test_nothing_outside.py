@@ -213,7 +213,7 @@ COMMANDS: dict[str, Callable[[DeltaLog], object]] = {
     "vacuum by inventory": by_inventory,
     "manifests": lambda log: generate(log, "symlink_format_manifest"),
     "failed write": staged,
-    "failed command": lambda log: discard_folder(log.snapshot(), UUID),
+    "failed command": lambda log: discard_folder(log.open_snapshot(), UUID),
     "checksum": lambda log: forget_hadoop_checksum(log.storage, "_delta_log/_last_checkpoint"),
     "delete": lambda log: delete(log, "id = 1"),
     "optimize": optimize,

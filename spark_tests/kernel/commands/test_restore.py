@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     AppendOnlyError,
     ConcurrentWriteException,
@@ -26,7 +27,6 @@ from delta_ds.kernel.alter.columns import add_columns
 from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.alter.properties import set_properties, unset_properties
 from delta_ds.kernel.commands.restore import protocol_with_both, restore, with_highest_marks
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.testing import TableBuilder, commit_time, remove_action

@@ -19,6 +19,7 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.data.values.statistics_json import json_members
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.schema.types import DataType, StructType
 from delta_ds.testing import TableBuilder
@@ -45,8 +46,8 @@ ROWS = pa.table(
 
 
 def _delete(log: DeltaLog) -> DeltaLog:
-    snapshot = log.snapshot()
-    path = snapshot.files()["path"][0].as_py()
+    snapshot = log.open_snapshot()
+    path = Scan(snapshot).files()["path"][0].as_py()
     commit_dml(snapshot, DmlCommand("DELETE", deleted={path: np.array([0], np.uint64)}))
     return log
 
@@ -143,7 +144,7 @@ def test_columns_that_lost_their_index_keep_their_statistics(tmp_path: Path) -> 
 
 def _known(log: DeltaLog) -> str:
     """All that skipping knows of the files."""
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     leaves = list(_leaves(snapshot.schema))
     files = snapshot.live_files()
     found = load_statistics(files, row_numbers(files.num_rows), leaves)

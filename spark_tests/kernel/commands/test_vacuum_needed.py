@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.commands.vacuum.needed import NeededHashes, NeededPaths, PathHashes
-from delta_ds.kernel.commands.vacuum.references import needed_by_commits, needed_in_checkpoint, needed_paths
-from delta_ds.kernel.log import checkpoint_parts
-from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
+from delta_ds.kernel.commands.vacuum.references import needed_by_commits, needed_in_part, needed_paths
+from delta_ds.kernel.log import parts
+from delta_ds.kernel.log.parts import parts_for_tasks
 from delta_ds.kernel.log.replay import ReplayHead, load_head
 from delta_ds.kernel.log.segment import LogListing, list_log
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.testing import Action, TableBuilder, commit_time
 from spark_tests.full_form import examples
 from spark_tests.kernel.log import checkpoints
@@ -64,7 +64,7 @@ def test_parts_together_name_what_must_stay(
     history: list[list[Action]], kind: str, small: bool, horizon: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint_parts, "PART_ROWS", 2)
+        patch.setattr(parts, "TASK_ROWS", 2)
         table = TableBuilder(folder)
         table.create(
             checkpoints.SCHEMA, partition_columns=["p"], reader_features=["deletionVectors", "v2Checkpoint"]
@@ -80,10 +80,10 @@ def test_parts_together_name_what_must_stay(
             os.utime(table.commit_file(version), (seconds, seconds))
         # Removals are of all times, commits of `commit_time`.
         cutoff = commit_time(horizon) if horizon >= 0 else checkpoints.NOW_MS - checkpoints.WEEK_MS + horizon
-        snapshot = DeltaLog(folder).snapshot()
+        snapshot = DeltaLog(folder).open_snapshot()
         listing = list_log(snapshot.storage)
         head = load_head(snapshot.storage, snapshot.segment)
-        if head.checkpoint is not None:
+        if head.older is not None:
             expected = set(needed_paths(snapshot, listing, cutoff).to_pylist())
             assert in_parts(snapshot, listing, head, cutoff) == expected
 
@@ -100,8 +100,7 @@ def with_named_vector(action: Action) -> Action:
 
 def in_parts(snapshot: Snapshot, listing: LogListing, head: ReplayHead, cutoff: int) -> set[str]:
     found = set(needed_by_commits(snapshot, head, listing, cutoff).to_pylist())
-    parts = [] if head.checkpoint is None else split_checkpoint(snapshot.storage, head.checkpoint)
-    for part in parts:
-        keys = head.state.partition_columns
-        found |= set(needed_in_checkpoint(snapshot.storage, part, head.touched, keys, cutoff).to_pylist())
+    assert head.older is not None
+    for part in parts_for_tasks(snapshot.storage, head.older.checkpoint):
+        found |= set(needed_in_part(head.older, part, cutoff).to_pylist())
     return found

@@ -17,7 +17,7 @@ from delta_ds import DeltaLog
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.commands.vacuum.command import FindNeeded
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
-from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
+from delta_ds.kernel.log.parts import Part
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 from spark_tests.kernel.commands.vacuum_tables import (
@@ -164,9 +164,7 @@ def play(model: Model, steps: list[Step], start: float) -> None:
             model.committed(hours, *actions)
 
 
-def run_here(
-    parts: Sequence[CheckpointFiles], work: Callable[[CheckpointFiles], Iterable[bytes]]
-) -> list[bytes]:
+def run_here(parts: Sequence[Part], work: Callable[[Part], Iterable[bytes]]) -> list[bytes]:
     """What tasks answer, in no order."""
     return [message for part in reversed(parts) for message in work(part)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.testing import TableBuilder
 

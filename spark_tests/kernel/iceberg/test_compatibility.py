@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError, UnsupportedOperationError
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.columns import add_columns, drop_columns, rename_column
@@ -20,7 +21,6 @@ from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.restore import restore
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.features import ICEBERG_COMPAT_V2
 from delta_ds.kernel.iceberg.data_files import complaints
 from delta_ds.kernel.live_adds import add_bodies, live_adds
@@ -69,7 +69,7 @@ def condition(error: pytest.ExceptionInfo[Any]) -> str:
 
 
 def adds(log: DeltaLog) -> list[Any]:
-    return [add for table in live_adds(log.snapshot()) for add in add_bodies(table)]
+    return [add for table in live_adds(log.open_snapshot()) for add in add_bodies(table)]
 
 
 def footers(log: DeltaLog) -> list[pq.ParquetSchema]:
@@ -78,7 +78,7 @@ def footers(log: DeltaLog) -> list[pq.ParquetSchema]:
 
 def complying(log: DeltaLog, version: int = 2) -> bool:
     """Whether the footers say that all files comply, whatever their tags say."""
-    state = log.snapshot().table_state
+    state = log.open_snapshot().table_state
     bare = [{**add, "tags": None} for add in adds(log)]
     return bool(bare) and not list(complaints(log.storage, state, version, bare))
 
@@ -183,7 +183,7 @@ def test_a_table_with_rows_can_have_it_where_its_files_are_found_by_name(tmp_pat
     assert condition(error) == "WRONG_REQUIRED_TABLE_PROPERTY"
     set_properties(log, NAME)
     set_properties(log, V2)
-    assert log.snapshot().table_state.enabled(ICEBERG_COMPAT_V2)
+    assert log.open_snapshot().table_state.enabled(ICEBERG_COMPAT_V2)
     log.write(log.snapshot().scan().to_arrow())
     assert [add.get("tags") for add in adds(log)].count(None) == 2
     assert complying(log)

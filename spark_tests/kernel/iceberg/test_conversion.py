@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.iceberg import UNIVERSAL_FORMAT_CONVERSION_FAILED
 from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, UnsupportedOperationError
 from delta_ds.kernel.alter.change_column import alter_column
@@ -29,7 +30,6 @@ from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.commands.vacuum.command import vacuum
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.iceberg import conversion, snapshots
 from delta_ds.kernel.iceberg.clean_up import clean_up
 from delta_ds.kernel.iceberg.conversion import convert
@@ -222,9 +222,9 @@ def test_row_ids_in_columns_without_field_ids_as_delta_spark_writes_them(tmp_pat
     log = made_of(tmp_path, ALL_TYPES.select(["id", "a"]), **{"delta.enableRowTracking": "true"})
     log.write(ALL_TYPES.select(["id", "a"]))
     optimize(log)
-    (add,) = [a for table in live_adds(log.snapshot()) for a in add_bodies(table)]
+    (add,) = [a for table in live_adds(log.open_snapshot()) for a in add_bodies(table)]
     stored = pq.read_table(tmp_path / add["path"])
-    names = log.snapshot().table_state.row_tracking_columns
+    names = log.open_snapshot().table_state.row_tracking_columns
     bare = [f.remove_metadata() if f.name in names else f for f in stored.schema]
     pq.write_table(stored.cast(pa.schema(bare)), tmp_path / "theirs.parquet")
     theirs = {**add, "path": "theirs.parquet", "size": (tmp_path / "theirs.parquet").stat().st_size}
@@ -418,7 +418,7 @@ def test_two_that_convert_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
             own = DeltaLog(tmp_path)
             for _ in range(4):
                 own.write(ALL_TYPES.select(["id"]))
-                convert(own.storage, own.snapshot().table_state, own.snapshot().timestamp)
+                convert(own.storage, own.open_snapshot().table_state, own.open_snapshot().timestamp)
         except BaseException as error:  # noqa: BLE001
             errors.append(error)
 
@@ -440,14 +440,14 @@ def test_who_comes_second_takes_its_files_away(tmp_path: Path, monkeypatch: pyte
     with monkeypatch.context() as patched:
         patched.setattr("delta_ds.kernel.transaction.post_commit._convert", lambda *_: False)
         log.write(ALL_TYPES.select(["id"]))
-    state, at = log.snapshot().table_state, log.snapshot().timestamp
+    state, at = log.open_snapshot().table_state, log.open_snapshot().timestamp
     second = conversion._Conversion(log.storage, state, at)
     base = second.base()
     assert convert(log.storage, state, at)
     there = set((tmp_path / "metadata").iterdir())
     assert second.write(base) is False
     assert set((tmp_path / "metadata").iterdir()) == there
-    assert convert(log.storage, log.snapshot(0).table_state, 0) is False  # older than what is there
+    assert convert(log.storage, log.open_snapshot(0).table_state, 0) is False  # older than what is there
 
 
 def test_the_hint_names_the_newest_version(tmp_path: Path) -> None:
@@ -526,7 +526,7 @@ def test_a_file_with_a_deletion_vector_is_not_described(tmp_path: Path) -> None:
     )
     delete(log, "id = 1")
     with pytest.raises(UnsupportedOperationError, match="deletion vector"):
-        convert(log.storage, log.snapshot().table_state, 0)
+        convert(log.storage, log.open_snapshot().table_state, 0)
     assert not (tmp_path / "metadata").exists() or not list((tmp_path / "metadata").iterdir())
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError, UnsupportedOperationError
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands import upgrade_uniform as steps
 from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.upgrade_uniform import upgrade_uniform
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.kernel.alter.tables import action
 from spark_tests.kernel.iceberg.test_compatibility import NESTED, adds, complying
 from spark_tests.kernel.iceberg.test_conversion import same_rows

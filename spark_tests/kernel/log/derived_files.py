@@ -22,7 +22,8 @@ from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.log.cleanup import clean_up
 from delta_ds.kernel.log.filenames import LAST_CHECKPOINT, LOG_DIRECTORY, SIDECAR_DIRECTORY, Kind, parse_name
 from delta_ds.kernel.log.segment import find_segment, list_log
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
 
 _DAY_MS = 86_400_000
@@ -94,7 +95,7 @@ class DerivedTable:
             assert ids(snapshot, f"id = {number}") == [n for n in rows if n == number]
         assert ids(snapshot, None) == rows
         if stats:
-            found = {_key(file): file["stats"] for file in snapshot.files().to_pylist()}
+            found = {_key(file): file["stats"] for file in Scan(snapshot).files().to_pylist()}
             assert {key: text and json.loads(text) for key, text in found.items()} == {
                 key: self.statistics[key] for key in found
             }
@@ -218,7 +219,7 @@ class DerivedTable:
 
 
 def ids(snapshot: Snapshot, predicate: str | None) -> list[int]:
-    return sorted(snapshot.scan(predicate, ["id"]).to_arrow()["id"].to_pylist())
+    return sorted(Scan(snapshot, predicate, ["id"]).to_arrow()["id"].to_pylist())
 
 
 def put_in_place(table: DerivedTable) -> Callable[[str, bytes], None]:

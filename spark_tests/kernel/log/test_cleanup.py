@@ -12,7 +12,7 @@ import pytest
 
 from delta_ds.kernel.log.cleanup import clean_up
 from delta_ds.kernel.log.segment import find_segment
-from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
 from delta_ds.testing import TableBuilder, protocol_action

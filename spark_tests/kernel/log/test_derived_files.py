@@ -17,6 +17,7 @@ from typing import Any
 
 import fsspec
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,17 +26,17 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
-from delta_ds.kernel.log import cache, checkpoint_adds, checkpoint_parts, live_files
+from delta_ds.kernel.log import cache, checkpoint_adds, live_files, parts
 from delta_ds.kernel.log.checkpoint_files import (
-    CheckpointFiles,
     CheckpointReplacedError,
     UnreadableCheckpointError,
 )
-from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
+from delta_ds.kernel.log.file_selection import select
+from delta_ds.kernel.log.parts import Part, parts_for_tasks
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.scan.part_scan import PartScan
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.storage import local
 from delta_ds.kernel.storage.filesystem import FileStatus
 from delta_ds.kernel.storage.local import LocalStorage
@@ -58,9 +59,9 @@ KINDS = {
 @pytest.fixture(scope="module", autouse=True)
 def small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint_adds, "_PART_ROWS", 6)
+        patch.setattr(parts, "PART_ROWS", 6)
         patch.setattr(checkpoint_adds, "_TEXT_ROWS", 2)
-        patch.setattr(checkpoint_parts, "PART_ROWS", 4)
+        patch.setattr(parts, "TASK_ROWS", 4)
         patch.setattr(live_files, "_TEXT_ROWS", 2)
         patch.setenv("DELTA_DS_CACHE", "off")
         yield
@@ -102,7 +103,7 @@ def looked_at(snapshot: Snapshot, how: str) -> Snapshot:
     elif how == "filtered":
         ids(snapshot, "id = 201")
     elif how == "statistics":
-        snapshot.scan("id = 201").pruning  # noqa: B018
+        Scan(snapshot, "id = 201").pruning  # noqa: B018
     return snapshot
 
 
@@ -174,13 +175,13 @@ def test_a_version_reads_the_same_before_between_and_after(
             elif step == "delete":
                 table.delete(random.choice(table.rows[-1]))
             elif step == "open":
-                held.append(looked_at(DeltaLog(path).snapshot(), random.choice(LOOKS)))
+                held.append(looked_at(DeltaLog(path).open_snapshot(), random.choice(LOOKS)))
             elif step != "read":
                 cleaned = cleaned or step == "clean"
                 derive(table, step, random)
             for snapshot in held if step == "read" else random.sample(held, min(len(held), 1)):
                 check(table, snapshot, stats=text, may_be_gone=cleaned)
-        for snapshot in [*held, DeltaLog(path).snapshot()]:
+        for snapshot in [*held, DeltaLog(path).open_snapshot()]:
             check(table, snapshot, stats=text, may_be_gone=cleaned)
 
 
@@ -208,12 +209,12 @@ def test_a_checkpoint_of_the_same_size_time_and_footer_is_noticed(
         table.shuffle_unnoticed(Random(1))
         _set_times(table)
         before = [(status.size, status.modified_ms) for status in _statuses(table)]
-        snapshot = looked_at(DeltaLog(path).snapshot(), look)
+        snapshot = looked_at(DeltaLog(path).open_snapshot(), look)
         for seed in range(2, 4):
             table.shuffle_unnoticed(Random(seed))
             _set_times(table)
             assert [(status.size, status.modified_ms) for status in _statuses(table)] == before
-            for read in (snapshot, DeltaLog(path).snapshot()):
+            for read in (snapshot, DeltaLog(path).open_snapshot()):
                 table.check(read, stats=kind != "columns")
 
 
@@ -222,7 +223,7 @@ def test_a_checkpoint_that_another_machine_has_seen_is_the_same_by_its_rows(tmp_
     table = _template("classic").copied_to(f"{tmp_path}/t")
     table.shuffle_unnoticed(Random(1))
     _set_times(table)
-    snapshot = DeltaLog(table.path).snapshot()
+    snapshot = DeltaLog(table.path).open_snapshot()
     files = snapshot.live_files().parts[2]
     assert files is not None and files.are_certain
     ((name, seen),) = files.seen.items()
@@ -232,7 +233,7 @@ def test_a_checkpoint_that_another_machine_has_seen_is_the_same_by_its_rows(tmp_
     table.shuffle_unnoticed(Random(2))
     _set_times(table)
     table.check(snapshot)
-    table.check(DeltaLog(table.path).snapshot())
+    table.check(DeltaLog(table.path).open_snapshot())
 
 
 def _set_times(table: DerivedTable) -> None:
@@ -256,7 +257,7 @@ def test_a_change_that_began_before_takes_no_other_rows_and_commits_no_other_sta
 ) -> None:
     with place(where) as path:
         table = _template("vectors" if kind == "classic" else kind).copied_to(path)
-        snapshot = DeltaLog(path).snapshot()
+        snapshot = DeltaLog(path).open_snapshot()
         gone = random.choice([n for n in table.rows[-1] if n not in (0, 100)])
         ((name, row),) = _places(snapshot, gone)
         derive(table, derived, random)
@@ -267,7 +268,7 @@ def test_a_change_that_began_before_takes_no_other_rows_and_commits_no_other_sta
         else:
             table.delete(gone)
         for _ in range(2):
-            table.check(DeltaLog(path).snapshot(), stats=kind != "columns")
+            table.check(DeltaLog(path).open_snapshot(), stats=kind != "columns")
             derive(table, "checkpoint", random)
 
 
@@ -275,7 +276,7 @@ def _places(snapshot: Snapshot, number: int) -> list[tuple[str, int]]:
     """The file, as the log names it, and the position of each row with an id."""
     paths = snapshot.live_files().table["path"].to_pylist()
     found = (
-        snapshot.scan(f"id = {number}", metadata_columns=("file_path", "row_index")).to_arrow().to_pylist()
+        Scan(snapshot, f"id = {number}", metadata_columns=("file_path", "row_index")).to_arrow().to_pylist()
     )
     return [
         (next(p for p in paths if row["_metadata"]["file_path"].endswith(p)), row["_metadata"]["row_index"])
@@ -289,18 +290,18 @@ def _places(snapshot: Snapshot, number: int) -> list[tuple[str, int]]:
 def _in_parts(snapshot: Snapshot, meanwhile: Callable[[], None]) -> list[str]:
     """The live files of a version as tasks find them, something being done once half of them have."""
     head = load_head(snapshot.storage, snapshot.segment)
-    assert head.checkpoint is not None
-    parts = pickle.loads(pickle.dumps(split_checkpoint(snapshot.storage, head.checkpoint)))
-    scan = pickle.loads(pickle.dumps(PartScan.of(snapshot, head, None, "UTC", statistics=True)))
-    found = []
-    for number, part in enumerate(parts):
-        if number == len(parts) // 2:
-            meanwhile()
-        found.append(scan.of_part(part))
-    paths = [
-        path for files in [*found, scan.of_commits(head.state.files)] for path in files["path"].to_pylist()
-    ]
-    return sorted(paths)
+    assert head.older is not None
+
+    def in_another_process(files_of: Callable[[Part], pa.Table], parts: list[Part]) -> Iterator[pa.Table]:
+        files_of, parts = pickle.loads(pickle.dumps((files_of, parts)))
+        for number, part in enumerate(parts):
+            if number == len(parts) // 2:
+                meanwhile()
+            yield files_of(part)
+
+    in_tasks = parts_for_tasks(snapshot.storage, head.older.checkpoint)
+    found = [*select(head.older, in_tasks, None, in_another_process, statistics=True), head.state.files.table]
+    return sorted(path for files in found for path in files["path"].to_pylist())
 
 
 @pytest.mark.parametrize("where", ["local", "no etags", "memory"])
@@ -312,7 +313,7 @@ def test_parts_of_two_writings_of_a_checkpoint_are_not_mixed(kind: str, where: s
         table.checkpoint()
         for file in table.checkpoint_files():
             table.shuffle(file, Random(1), row_group_size=2)
-        snapshot = DeltaLog(path).snapshot()
+        snapshot = DeltaLog(path).open_snapshot()
         live = sorted(snapshot.live_files().table["path"].to_pylist())
         assert _in_parts(snapshot, lambda: None) == live
         try:
@@ -330,11 +331,9 @@ def test_vacuum_in_parts_refuses_parts_of_another_writing() -> None:
         table.checkpoint()
         for file in table.checkpoint_files():
             table.shuffle(file, Random(1), row_group_size=2)
-        snapshot = DeltaLog(path).snapshot()
+        snapshot = DeltaLog(path).open_snapshot()
 
-        def run(
-            parts: Sequence[CheckpointFiles], work: Callable[[CheckpointFiles], Iterable[bytes]]
-        ) -> list[bytes]:
+        def run(parts: Sequence[Part], work: Callable[[Part], Iterable[bytes]]) -> list[bytes]:
             table.checkpoint()
             return [message for part in pickle.loads(pickle.dumps(parts)) for message in work(part)]
 
@@ -405,7 +404,7 @@ def test_a_checkpoint_that_is_written_again_while_it_is_read_gives_right_rows(
         table = _template(kind).copied_to(path)
         if newest:
             table.checkpoint()
-        snapshot = looked_at(DeltaLog(path).snapshot(), how)
+        snapshot = looked_at(DeltaLog(path).open_snapshot(), how)
         with pytest.MonkeyPatch.context() as patch:
             _meanwhile(patch, number, lambda: MEANWHILE[meanwhile](table), before=before)
             table.check(snapshot, stats=kind != "columns")
@@ -417,7 +416,7 @@ def test_one_who_writes_checkpoints_again_all_the_time_changes_no_rows(where: st
     with place(where) as path:
         table = _template("classic").copied_to(path)
         table.checkpoint()
-        held = [looked_at(DeltaLog(path).snapshot(), look) for look in LOOKS]
+        held = [looked_at(DeltaLog(path).open_snapshot(), look) for look in LOOKS]
         stop = threading.Event()
 
         def write() -> None:
@@ -429,11 +428,11 @@ def test_one_who_writes_checkpoints_again_all_the_time_changes_no_rows(where: st
         writer.start()
         try:
             for _ in range(5):
-                for snapshot in [*held, DeltaLog(path).snapshot()]:
+                for snapshot in [*held, DeltaLog(path).open_snapshot()]:
                     with contextlib.suppress(CheckpointReplacedError):
                         table.check(snapshot)
         finally:
             stop.set()
             writer.join()
-        for snapshot in [*held, DeltaLog(path).snapshot()]:
+        for snapshot in [*held, DeltaLog(path).open_snapshot()]:
             table.check(snapshot)

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.kernel.arrow_buffers import map_values
 from delta_ds.kernel.data.values import statistics
-from delta_ds.kernel.log import checkpoint_adds, live_files
+from delta_ds.kernel.log import checkpoint_adds, live_files, parts
 from delta_ds.kernel.log.kept_columns import KeptColumns
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.testing import Action, TableBuilder, json_lines, remove_action
 from spark_tests.full_form import examples
 from spark_tests.kernel.log.checkpoints import checkpoint
@@ -125,7 +126,7 @@ def _in_small_row_groups(folder: Path) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def small_parts():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint_adds, "_PART_ROWS", 6)
+        patch.setattr(parts, "PART_ROWS", 6)
         patch.setattr(checkpoint_adds, "_TEXT_ROWS", 2)
         patch.setattr(live_files, "_TEXT_ROWS", 2)
         patch.setenv("DELTA_DS_CACHE", "off")
@@ -159,19 +160,19 @@ def _build(folder: str, kind: str, before: list[list[Action]], after: list[list[
 def test_a_filter_keeps_the_files_that_a_whole_replay_and_then_pruning_keeps(logs, kind, predicates):
     with tempfile.TemporaryDirectory() as folder:
         _build(folder, kind, *logs)
-        whole = DeltaLog(folder).snapshot()
+        whole = DeltaLog(folder).open_snapshot()
         live = whole.live_files()
         for predicate in predicates:
-            snapshot = DeltaLog(folder).snapshot()
-            found = snapshot.scan(predicate).files()
+            snapshot = DeltaLog(folder).open_snapshot()
+            found = Scan(snapshot, predicate).files()
             assert "state" not in snapshot.__dict__
-            again = snapshot.scan(predicate).files()
+            again = Scan(snapshot, predicate).files()
             assert "state" not in snapshot.__dict__
             rows = DeltaLog(folder).snapshot().scan(predicate).pruning.rows
             expected = live.table.take(rows).append_column("stats", live.stats_json(rows))
             assert found.to_pylist() == again.to_pylist() == expected.to_pylist()
             assert found.schema == expected.schema
-            assert whole.scan(predicate).pruning.rows.equals(rows)
+            assert Scan(whole, predicate).pruning.rows.equals(rows)
 
 
 def _table(tmp_path: Path, kind: str = "v2-json") -> TableBuilder:
@@ -191,7 +192,7 @@ def _table(tmp_path: Path, kind: str = "v2-json") -> TableBuilder:
 
 
 def _paths(snapshot: Snapshot, predicate: str) -> list[str]:
-    return snapshot.scan(predicate).files()["path"].to_pylist()
+    return Scan(snapshot, predicate).files()["path"].to_pylist()
 
 
 def test_a_sidecar_that_is_named_twice_holds_its_files_once(tmp_path):
@@ -199,15 +200,15 @@ def test_a_sidecar_that_is_named_twice_holds_its_files_once(tmp_path):
     (manifest,) = table.log.glob("*.checkpoint.*.json")
     lines = manifest.read_bytes().splitlines(keepends=True)
     manifest.write_bytes(b"".join([*lines, lines[-1]]))
-    assert sorted(_paths(DeltaLog(tmp_path).snapshot(), "id >= 7")) == ["f7", "f8"]
-    assert DeltaLog(tmp_path).snapshot().live_files().num_rows == 9
+    assert sorted(_paths(DeltaLog(tmp_path).open_snapshot(), "id >= 7")) == ["f7", "f8"]
+    assert DeltaLog(tmp_path).open_snapshot().live_files().num_rows == 9
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_commits(tmp_path, caplog):
     table = _table(tmp_path)
     for sidecar in (table.log / "_sidecars").iterdir():
         sidecar.write_bytes(b"PAR1 is no checkpoint")
-    assert _paths(DeltaLog(tmp_path).snapshot(), "id = 3") == ["f3"]
+    assert _paths(DeltaLog(tmp_path).open_snapshot(), "id = 3") == ["f3"]
     assert "stream_given_up" in caplog.text
     assert "checkpoint_passed_over" in caplog.text
 
@@ -215,7 +216,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_commits(tmp_path, caplog):
 @pytest.mark.parametrize("loaded", [False, True])
 def test_the_second_filter_on_a_column_parses_nothing(tmp_path, monkeypatch, loaded):
     _table(tmp_path)
-    snapshot = DeltaLog(tmp_path).snapshot()
+    snapshot = DeltaLog(tmp_path).open_snapshot()
     if loaded:
         snapshot.live_files()
     parsed = []
@@ -257,11 +258,11 @@ def test_kept_columns_stay_within_their_bound_and_older_names_give_way(monkeypat
 
 def test_a_state_at_hand_is_used(tmp_path):
     _table(tmp_path)
-    snapshot = DeltaLog(tmp_path).snapshot()
+    snapshot = DeltaLog(tmp_path).open_snapshot()
     snapshot.live_files()
     for sidecar in (tmp_path / "_delta_log" / "_sidecars").iterdir():
         sidecar.unlink()
-    assert snapshot.scan("q = 3").slices()[0].path == "f3"
+    assert Scan(snapshot, "q = 3").slices()[0].path == "f3"
 
 
 def test_a_json_manifest_with_its_files_inside_is_replayed(tmp_path):
@@ -269,7 +270,7 @@ def test_a_json_manifest_with_its_files_inside_is_replayed(tmp_path):
     (manifest,) = table.log.glob("*.checkpoint.*.json")
     header = [{"checkpointMetadata": {"version": table.version}}]
     manifest.write_bytes(json_lines([*header, *table.state()]))
-    assert _paths(DeltaLog(tmp_path).snapshot(), "id = 3") == ["f3"]
+    assert _paths(DeltaLog(tmp_path).open_snapshot(), "id = 3") == ["f3"]
 
 
 @given(

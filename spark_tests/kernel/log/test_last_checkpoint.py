@@ -75,6 +75,6 @@ def test_a_hint_at_a_checkpoint_that_is_not_there_is_worked_around(table, versio
 def test_a_stale_hint_finds_the_newer_checkpoint(table):
     table.checkpoint(version=1)
     table.checkpoint(version=3, hint=False)
-    snapshot = DeltaLog(table.path).snapshot()
+    snapshot = DeltaLog(table.path).open_snapshot()
     assert snapshot.segment.checkpoint is not None
     assert snapshot.segment.checkpoint.version == 3

@@ -44,4 +44,4 @@ def test_a_damaged_manifest_is_passed_over(tmp_path: Path, how: str) -> None:
     read = DeltaLog(tmp_path)
     assert sorted(read.snapshot().scan().to_arrow()["a"].to_pylist()) == [0, 1, 2, 3]
     read.checkpoint()
-    assert DeltaLog(tmp_path).snapshot().live_files().num_rows == 4
+    assert DeltaLog(tmp_path).open_snapshot().live_files().num_rows == 4

@@ -276,7 +276,7 @@ def test_live_adds_are_the_same_shared_or_copied(table, removed):
     """None dead; a short run of dead ones; a third of them; every other one."""
     table.commit(*(add(f"f{n}", stats=f"s{n}") for n in range(900)))
     table.commit(*(remove_action(add(f"f{n}")) for n in removed))
-    files = DeltaLog(table.path).snapshot().live_files()
+    files = DeltaLog(table.path).open_snapshot().live_files()
     expected = [n for n in range(900) if n not in removed]
     assert files.table["path"].to_pylist() == [f"f{n}" for n in expected]
     assert files.stats_json().to_pylist() == [f"s{n}" for n in expected]

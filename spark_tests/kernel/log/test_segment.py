@@ -18,6 +18,7 @@ from delta_ds import (
 )
 from delta_ds.exceptions import DeltaError, StorageError
 from delta_ds.kernel.commands.vacuum.command import vacuum
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.testing import TableBuilder
 
@@ -98,9 +99,9 @@ def test_a_file_that_comes_shorter_than_it_is_listed_is_not_taken_for_whole(tabl
     monkeypatch.setattr(LocalStorage, "read", shorter)
     if always:
         with pytest.raises(StorageError, match="came with [0-9]+ bytes"):
-            DeltaLog(table.path).snapshot().live_files()
+            DeltaLog(table.path).open_snapshot().live_files()
     else:
-        assert DeltaLog(table.path).snapshot().live_files().num_rows == 5
+        assert DeltaLog(table.path).open_snapshot().live_files().num_rows == 5
     assert cut
 
 
@@ -141,10 +142,10 @@ def test_a_checkpoint_without_its_commit_is_refused(table):
 def test_an_incomplete_multi_part_checkpoint_is_passed_over(table):
     table.checkpoint(version=2)
     table.checkpoint("multi-part", version=4)[0].unlink()
-    snapshot = DeltaLog(table.path).snapshot()
+    snapshot = DeltaLog(table.path).open_snapshot()
     assert snapshot.segment.checkpoint is not None
     assert snapshot.segment.checkpoint.version == 2
-    assert snapshot.files().num_rows == 5
+    assert Scan(snapshot).files().num_rows == 5
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"not parquet at all"])
@@ -164,9 +165,9 @@ def test_a_damaged_checkpoint_without_commits_to_replace_it_is_refused(table):
 
 def test_compactions_replace_the_commits_they_cover(table):
     file = table.compact(1, 3)
-    snapshot = DeltaLog(table.path).snapshot()
+    snapshot = DeltaLog(table.path).open_snapshot()
     assert file.name in [f.path.rsplit("/", 1)[-1] for f in snapshot.segment.commits]
-    assert snapshot.files().num_rows == 5
+    assert Scan(snapshot).files().num_rows == 5
 
 
 def test_a_compaction_that_reaches_past_the_version_is_not_used(table):

@@ -37,7 +37,7 @@ def built(folder: Path, *engines: str | None, operation: str = "WRITE") -> Delta
 
 
 def counts_nan(log: DeltaLog) -> bool:
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     return statistics_count_nan(snapshot.storage, snapshot.segment)
 
 
@@ -69,7 +69,7 @@ def test_a_checkpoint_keeps_what_is_known_of_its_writers(tmp_path: Path, engine:
     TableBuilder(tmp_path).commit(add, version=1, engineInfo=engine)
     log.checkpoint()
     log = DeltaLog(str(tmp_path))
-    assert log.snapshot().segment.checkpoint is not None
+    assert log.open_snapshot().segment.checkpoint is not None
     assert counts_nan(log) == (engine == DELTA_SPARK)
     assert log.snapshot().scan("f > 5").num_files == (0 if engine == DELTA_SPARK else 2)
     for _ in range(2):  # and from one checkpoint to the next

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DataFileError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -37,7 +39,6 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_type,
 )
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 from spark_tests.kernel.scan.tables import struct, to_json, write_statistics
@@ -137,7 +138,7 @@ def _build(path: str, tables: Sequence[Mapping[str, Any]]) -> Snapshot:
             action["add"]["deletionVector"] = builder.deletion_vector(file["deleted"], "i")
         actions.append(action)
     builder.commit(*actions)
-    return DeltaLog(path).snapshot()
+    return DeltaLog(path).open_snapshot()
 
 
 def _columns(schema: StructType, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -182,7 +183,7 @@ class TestLaw:
     ) -> None:
         with tempfile.TemporaryDirectory() as path:
             snapshot = _build(path, tables)
-            rows = snapshot.scan().to_arrow().to_pylist()
+            rows = Scan(snapshot).to_arrow().to_pylist()
             answers = {request: exact_aggregates(snapshot, [request]) for request in requests}
         known = {request: found[0].as_py() for request, found in answers.items() if found is not None}
         event(f"answered: {len(known) // 2 * 2} of {len(requests)}")
@@ -214,8 +215,8 @@ class TestLaw:
         self, tables: list[dict[str, Any]], column: str, predicate: str | None
     ) -> None:
         with tempfile.TemporaryDirectory() as path:
-            scan = _build(path, tables).scan(predicate, ["s"], metadata_columns=["row_index"])
-            rows = scan.snapshot.scan(predicate).to_arrow().to_pylist()
+            scan = Scan(_build(path, tables), predicate, ["s"], metadata_columns=("row_index",))
+            rows = Scan(scan.snapshot, predicate).to_arrow().to_pylist()
             types = {f.name: arrow_type(f.type) for f in SCHEMA}
             assert scan.count() == len(rows)
             if column == "st":
@@ -253,7 +254,7 @@ def files_of(
         own = write_statistics([{"c": v} for v in values], StructType((column,)))
         action["add"]["stats"] = to_json({k: v for k, v in {**own, **changes}.items() if v is not None})
         builder.commit(action)
-    return DeltaLog(folder).snapshot()
+    return DeltaLog(folder).open_snapshot()
 
 
 def value(snapshot: Snapshot, function: Any, *path: str) -> Any:
@@ -361,7 +362,7 @@ class TestDeletedRows:
         wide = json.loads(adds[0]["add"]["stats"]) | {"tightBounds": False}
         adds[0]["add"]["stats"] = json.dumps(wide)
         builder.delete_rows(adds[0], deleted)
-        return DeltaLog(folder).snapshot()
+        return DeltaLog(folder).open_snapshot()
 
     def test_deleted_rows_are_not_counted(self, tmp_path: Path) -> None:
         assert value(self.table(tmp_path, [[1, 2, 3], [4]], [0, 2]), "count") == [2]
@@ -396,7 +397,7 @@ class TestPartitionColumns:
         for number, (text, rows) in enumerate(files):
             data = pa.table({"c": pa.array([1] * rows, pa.int32())})
             builder.append(data, path=f"{number}.parquet", partition_values={"p": text})
-        return DeltaLog(folder).snapshot()
+        return DeltaLog(folder).open_snapshot()
 
     def test_values_of_files_with_rows_are_exact(self, tmp_path: Path) -> None:
         snapshot = self.table(tmp_path, STRING, [("b", 2), (None, 3), ("a", 0), ("c", 1)])
@@ -447,7 +448,7 @@ class TestScan:
         scan = log.snapshot().scan()
         assert (scan.count(), scan.min("X").as_py(), scan.max("x").as_py()) == (3, 1, 3)
         with pytest.raises(DataFileError):
-            scan.snapshot.scan("x > 1").count()
+            Scan(scan.snapshot, "x > 1").count()
 
     def test_a_count_reads_no_column_that_nothing_asks_for(self, tmp_path: Path) -> None:
         builder = TableBuilder(str(tmp_path))

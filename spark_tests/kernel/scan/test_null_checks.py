@@ -16,7 +16,7 @@ SCHEMA = pa.schema([pa.field("a", pa.int64(), False), pa.field("p", pa.string(),
 
 
 def check(path: Path) -> None:
-    snapshot = DeltaLog(path).snapshot()
+    snapshot = DeltaLog(path).open_snapshot()
     check_not_null(snapshot, row_numbers(snapshot.live_files().num_rows))
 
 

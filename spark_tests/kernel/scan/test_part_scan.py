@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ from delta_ds.conditions.log import CHECKSUM_MISMATCH
 from delta_ds.exceptions import LogError
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.log import checkpoint_parts
-from delta_ds.kernel.log.checkpoint_parts import holds_actions, split_checkpoint
-from delta_ds.kernel.log.replay import load_head
-from delta_ds.kernel.partial_snapshot import PartialSnapshot
-from delta_ds.kernel.scan.part_scan import PartScan
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.live_adds import with_statistics_text
+from delta_ds.kernel.log import parts
+from delta_ds.kernel.log.file_selection import select
+from delta_ds.kernel.log.parts import Part, holds_actions, parts_for_tasks
+from delta_ds.kernel.log.replay import load_head, with_older
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.scan.part_scan import part_filter
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.records import replace
 from delta_ds.testing import Action, TableBuilder
 from spark_tests.full_form import examples
@@ -46,13 +49,19 @@ PROPERTIES = {
 }
 
 
-def in_parts(snapshot: Snapshot, predicate: str | None, *, statistics: bool = True) -> PartialSnapshot:
+def in_parts(snapshot: Snapshot, predicate: str | None, *, statistics: bool = True) -> Snapshot:
     bound = None if predicate is None else bind(parse_predicate(predicate), snapshot.schema, "UTC")
     head = load_head(snapshot.storage, snapshot.segment)
-    parts = [] if head.checkpoint is None else split_checkpoint(snapshot.storage, head.checkpoint)
-    scan = pickle.loads(pickle.dumps(PartScan.of(snapshot, head, bound, "UTC", statistics=statistics)))
-    found = [scan.of_part(part) for part in pickle.loads(pickle.dumps(parts))]
-    return PartialSnapshot(snapshot, head.state, [*found, scan.of_commits(head.state.files)])
+    keep, older = part_filter(snapshot, bound, "UTC"), []
+    if head.older is not None:
+        parts = parts_for_tasks(snapshot.storage, head.older.checkpoint)
+        older = [*select(head.older, parts, keep, in_another_process, statistics=statistics)]
+    return snapshot.with_files(with_older(head, older, keep))
+
+
+def in_another_process(files_of: Callable[[Part], pa.Table], parts: list[Part]) -> list[pa.Table]:
+    files_of, parts = pickle.loads(pickle.dumps((files_of, parts)))
+    return [with_statistics_text(files_of(part)) for part in parts]
 
 
 def in_small_groups(table: TableBuilder) -> None:
@@ -62,13 +71,20 @@ def in_small_groups(table: TableBuilder) -> None:
             pq.write_table(pq.read_table(file, partitioning=None), file, row_group_size=1)
 
 
-@given(checkpoints.histories, st.sampled_from([None, *KINDS]), st.sampled_from(PREDICATES), st.booleans())
+@given(
+    checkpoints.histories,
+    st.sampled_from([None, *KINDS]),
+    st.sampled_from(PREDICATES),
+    st.booleans(),
+    st.sampled_from([1, 64]),
+)
 @settings(max_examples=examples(50))
 def test_parts_together_are_the_files_of_a_scan(
-    history: list[list[Action]], kind: str | None, predicate: str | None, small: bool
+    history: list[list[Action]], kind: str | None, predicate: str | None, small: bool, many: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint_parts, "PART_ROWS", 2)
+        patch.setattr(parts, "TASK_ROWS", 2)
+        patch.setattr(parts, "_MANY_FILES", many)
         table = TableBuilder(folder)
         table.create(
             checkpoints.SCHEMA, partition_columns=["p"], reader_features=["deletionVectors", "v2Checkpoint"]
@@ -78,8 +94,8 @@ def test_parts_together_are_the_files_of_a_scan(
             table.checkpoint(kind, version=(table.version + 1) // 2)
             if small:
                 in_small_groups(table)
-        snapshot = DeltaLog(folder).snapshot()
-        expected = snapshot.files(predicate)
+        snapshot = DeltaLog(folder).open_snapshot()
+        expected = Scan(snapshot, predicate).files()
         partial = in_parts(snapshot, predicate)
         assert (
             partial.live_files()
@@ -88,7 +104,7 @@ def test_parts_together_are_the_files_of_a_scan(
         )
         assert (partial.domains, partial.txns) == (snapshot.domains, snapshot.txns)
         # Once more over what was found: nothing is lost.
-        assert partial.scan(predicate).slices() == snapshot.scan(predicate).slices()
+        assert Scan(partial, predicate).slices() == Scan(snapshot, predicate).slices()
 
 
 @pytest.fixture
@@ -106,8 +122,8 @@ def typed(tmp_path: Path) -> TableBuilder:
 
 
 def test_statistics_that_are_columns_come_as_text(typed: TableBuilder) -> None:
-    snapshot = DeltaLog(typed.path).snapshot()
-    assert snapshot.files("id >= 20")["stats"].null_count == 1
+    snapshot = DeltaLog(typed.path).open_snapshot()
+    assert Scan(snapshot, "id >= 20").files()["stats"].null_count == 1
     found = in_parts(snapshot, "id >= 20").live_files()
     assert found.table["path"].to_pylist() == ["2.parquet", "3.parquet"]
     texts: list[dict[str, Any]] = [json.loads(text) for text in found.stats_json().to_pylist()]
@@ -115,9 +131,9 @@ def test_statistics_that_are_columns_come_as_text(typed: TableBuilder) -> None:
 
 
 def test_statistics_that_nobody_asks_for_stay_where_they_are(typed: TableBuilder) -> None:
-    found = in_parts(DeltaLog(typed.path).snapshot(), "id >= 30", statistics=False).live_files()
+    found = in_parts(DeltaLog(typed.path).open_snapshot(), "id >= 30", statistics=False).live_files()
     assert found.table["path"].to_pylist() == ["3.parquet"]
-    none = in_parts(DeltaLog(typed.path).snapshot(), "id < 5", statistics=False).live_files()
+    none = in_parts(DeltaLog(typed.path).open_snapshot(), "id < 5", statistics=False).live_files()
     assert none.stats_json().to_pylist() == [None]
 
 
@@ -134,7 +150,7 @@ def test_a_checkpoint_holds_the_actions_that_it_says(tmp_path: Path, kind: str, 
         (Path(table.path) / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
     else:
         table.last_checkpoint(table.version if hint == "last_checkpoint" else 2, numOfAddFiles=7)
-    snapshot = DeltaLog(table.path).snapshot()
+    snapshot = DeltaLog(table.path).open_snapshot()
     assert snapshot.segment.checkpoint is not None
 
     def holds(actions: int) -> bool:
@@ -147,17 +163,17 @@ def test_a_checkpoint_holds_the_actions_that_it_says(tmp_path: Path, kind: str, 
         assert not holds(12)
 
 
-def test_a_partial_snapshot_is_no_base_for_what_counts_all_files(typed: TableBuilder) -> None:
-    partial = in_parts(DeltaLog(typed.path).snapshot(), "id >= 30")
+def test_a_selection_of_files_is_no_base_for_what_counts_all_files(typed: TableBuilder) -> None:
+    partial = in_parts(DeltaLog(typed.path).open_snapshot(), "id >= 30")
     assert not partial.is_loaded
     assert partial.live_files().num_rows == 1
     assert isinstance(partial.live_files().table, pa.Table)
 
 
 def test_a_description_that_the_log_does_not_have_is_refused(typed: TableBuilder) -> None:
-    snapshot = DeltaLog(typed.path).snapshot()
+    snapshot = DeltaLog(typed.path).open_snapshot()
     head = load_head(snapshot.storage, snapshot.segment)
     other = replace(head.state.table, metadata=replace(head.state.table.metadata, name="another"))
     with pytest.raises(LogError) as caught:
-        PartialSnapshot(snapshot, replace(head.state, table=other), [])
+        snapshot.with_files(replace(head.state, table=other))
     assert caught.value.condition == CHECKSUM_MISMATCH.name

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.kernel.data.read.reader import read_slices
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.options.stream_read import parse_stream_read_options
-from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.limits import ReadLimits
 from delta_ds.kernel.streaming.offsets import StreamOffset

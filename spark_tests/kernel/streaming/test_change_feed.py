@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import ChangeDataError, InvalidOptionError, SchemaError
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.streaming.limits import ReadLimits
 from delta_ds.testing import TableBuilder, commit_time, remove_action
 from spark_tests.kernel.streaming.streams import IDS, end_of, new_metadata, open_source, read, rows, table

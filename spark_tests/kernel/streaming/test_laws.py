@@ -11,9 +11,10 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.log.snapshot import open_snapshot
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.limits import ALL_AVAILABLE, ReadLimits
 from delta_ds.testing import Action, TableBuilder, remove_action
@@ -153,7 +154,7 @@ def test_the_changes_add_up_to_the_table(
             else:
                 assert row["_change_type"] == "delete"
                 state.remove(row["id"])
-        live = open_snapshot(open_storage(folder)).scan().to_arrow()["id"].to_pylist()
+        live = Scan(open_snapshot(open_storage(folder))).to_arrow()["id"].to_pylist()
         assert sorted(state) == sorted(live)
 
 

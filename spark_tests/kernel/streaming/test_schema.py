@@ -81,7 +81,7 @@ def test_the_advice_names_the_starting_version_where_one_was_given(tmp_path: Pat
 def test_other_properties_do_not_stop_the_stream(tmp_path: Path) -> None:
     import json
 
-    from delta_ds.kernel.snapshot import open_snapshot
+    from delta_ds.kernel.log.snapshot import open_snapshot
     from delta_ds.kernel.storage.open import open_storage
 
     builder = table(tmp_path)

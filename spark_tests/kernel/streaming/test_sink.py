@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     AppendOnlyError,
     ConcurrentTransactionException,
@@ -20,10 +21,9 @@ from delta_ds.exceptions import (
     StorageError,
     UnsupportedOperationError,
 )
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming import sink
 from delta_ds.kernel.streaming.sink import commit_batch

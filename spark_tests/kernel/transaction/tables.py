@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.delta_log import DeltaLog
 
 Action = dict[str, dict[str, Any]]
 

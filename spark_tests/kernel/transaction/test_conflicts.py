@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     CommitFailedError,
     ConcurrentAppendException,
@@ -21,7 +22,6 @@ from delta_ds.exceptions import (
     UnsupportedFeatureError,
 )
 from delta_ds.kernel.actions import Protocol
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.kernel.transaction.tables import (
     LEGACY,
     SERIALIZABLE,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import CorruptLogFileError, NotADeltaTableError
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.transaction.current import Current
 from spark_tests.full_form import examples
@@ -83,7 +83,7 @@ def test_what_a_handle_follows_equals_the_table_opened_anew(
             transaction.remove_live().commit("DELETE")
         elif step == "scan":
             transaction.scan().files()
-        found, anew = log.start_transaction().snapshot, DeltaLog(path).snapshot()
+        found, anew = log.start_transaction().base, DeltaLog(path).open_snapshot()
         assert found is not None
         assert (found.version, found.metadata, found.protocol) == (anew.version, anew.metadata, anew.protocol)
         if step in ("remove", "scan", "read"):
@@ -98,7 +98,7 @@ def test_quick_look_lists_nothing_and_sees_what_a_listing_would(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_table(tmp_path / "t")
-    known = log.snapshot()
+    known = log.open_snapshot()
     current = Current(log.storage, known)
     with monkeypatch.context() as quiet:
         quiet.setattr(LocalStorage, "list_from", None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.transaction import transaction as module
 from spark_tests.kernel.transaction.tables import (
     LEGACY,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.full_form import examples
 from spark_tests.kernel.transaction.tables import add, bodies, features, make_table, read_commit
 
@@ -42,7 +42,7 @@ def test_all_files_are_removed_with_everything_known_of_them(tmp_path: Path) -> 
         expected = {key: value for key, value in file.items() if key != "modificationTime"}
         expected |= {"deletionTimestamp": 77, "extendedFileMetadata": True}
         assert found[file["path"]] == expected
-    assert log.snapshot().live_files().num_rows == 0
+    assert log.open_snapshot().live_files().num_rows == 0
 
 
 def test_rows_pick_the_files_and_rearranging_changes_no_data(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.environment import ORIGIN, USER_NAME
 from delta_ds.kernel.log.history import History, made_by
 from delta_ds.kernel.options.session_facts import ORIGIN as CARRIED

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log import checksum, cleanup
-from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction import post_commit
 from delta_ds.kernel.transaction.post_commit import Committed, run

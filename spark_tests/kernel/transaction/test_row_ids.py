@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import CommitFailedError, CorruptLogFileError, UnsupportedOperationError
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.full_form import examples
 from spark_tests.kernel.transaction.tables import (
     LEGACY,

@@ -16,6 +16,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
@@ -24,7 +25,7 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.commands.dml import commit as dml_commit
 from delta_ds.kernel.commands.restore import restore
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.types import STRING, StructField, StructType
 from delta_ds.kernel.transaction.reads import bound_predicate
 from delta_ds.kernel.transaction.row_level import wanted_rows
@@ -201,7 +202,7 @@ def test_a_file_whose_last_rows_go_is_removed(log: DeltaLog) -> None:
     odd_half = Command(DELETE, modulus=4, rest=2)
     race(log, odd_half, EVENS)
     assert rows(log) == {}
-    assert DeltaLog(log.storage.url).snapshot().live_files().num_rows == 0
+    assert DeltaLog(log.storage.url).open_snapshot().live_files().num_rows == 0
 
 
 def test_the_change_feed_has_the_rows_of_each_commit_once(tmp_path: Path) -> None:
@@ -306,8 +307,8 @@ def test_texts_that_the_kernel_compares_otherwise_count_as_wanted(
     log = DeltaLog(tmp_path / "texts")
     create_table(log, StructType((StructField("c", STRING, True, metadata),)))
     log.write(pa.table({"c": ["abc  "]}))
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     pending: Any = SimpleNamespace(storage=snapshot.storage, state=snapshot.table_state)
     read = bound_predicate(snapshot, "c = 'ABC'", "UTC")
     wanted = wanted_rows.WantedRows(pending, read)
-    assert wanted.first(snapshot.scan().slices()) is not None
+    assert wanted.first(Scan(snapshot).slices()) is not None

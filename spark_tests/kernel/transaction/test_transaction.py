@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from delta_ds._version import __version__
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
@@ -26,7 +27,6 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel import operations
 from delta_ds.kernel.actions import Protocol
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction import commit_loop
@@ -78,7 +78,7 @@ def test_new_table_is_version_zero_without_read_version(tmp_path: Path) -> None:
     first = read_commit(tmp_path / "new", 0)[0]["commitInfo"]
     assert "readVersion" not in first
     assert first["engineInfo"] == "Apache-Spark/4 x/1"
-    assert DeltaLog(tmp_path / "new").snapshot().live_files().num_rows == 1
+    assert DeltaLog(tmp_path / "new").open_snapshot().live_files().num_rows == 1
 
 
 def test_missing_table_is_refused_unless_it_may_be_created(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_threads_append_without_losing_or_doubling_a_commit(tmp_path: Path) -> N
     with ThreadPoolExecutor(4) as pool:
         versions = [version for found in pool.map(append, range(4)) for version in found]
     assert sorted(versions) == list(range(1, 41))
-    assert DeltaLog(tmp_path).snapshot().live_files().num_rows == 40
+    assert DeltaLog(tmp_path).open_snapshot().live_files().num_rows == 40
 
 
 def test_equal_transactions_of_an_application_count_once_and_others_contradict(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_new_deletion_vector_of_a_live_file_is_no_duplicate(tmp_path: Path) -> N
     log = make_table(tmp_path, [add("f", 1)], protocol=protocol)
     vector = {"storageType": "i", "pathOrInlineDv": "abc", "sizeInBytes": 3, "cardinality": 1}
     log.start_transaction().remove_live().add(add("f", 1, deletionVector=vector)).commit("DELETE")
-    assert log.snapshot().live_files().num_rows == 1
+    assert log.open_snapshot().live_files().num_rows == 1
 
 
 @pytest.mark.parametrize("values", [{}, {"q": "1"}, {"p": "1", "q": "1"}])

@@ -11,8 +11,9 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.features import CLUSTERING
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.write import parse_write_options
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.write.arrow import write_arrow
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "p": pa.array(["a", "b"])})
@@ -20,7 +21,7 @@ ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "p": pa.array(["a", "b"])})
 
 def write(path: Path, rows: pa.Table, mode: str = "overwrite", **options: Any) -> Snapshot:
     write_arrow(DeltaLog(path).start_transaction(create=True), rows, mode, options)
-    return DeltaLog(path).snapshot()
+    return DeltaLog(path).open_snapshot()
 
 
 def test_new_table_is_made_where_there_is_none(tmp_path: Path) -> None:
@@ -34,7 +35,7 @@ def test_schema_layout_and_properties_are_those_of_the_write(tmp_path: Path) -> 
     assert (after.version, after.metadata.id) == (1, before.metadata.id)
     assert after.properties == {"delta.dataSkippingNumIndexedCols": "7"}
     assert ([f.name for f in after.schema], list(after.partition_columns)) == (["x"], [])
-    assert after.scan().to_arrow().to_pylist() == [{"x": 3.5}]
+    assert Scan(after).to_arrow().to_pylist() == [{"x": 3.5}]
     assert DeltaLog(tmp_path / "t").snapshot(0).scan().to_arrow().num_rows == 2
 
 
@@ -52,7 +53,7 @@ def test_columns_that_are_mapped_get_ids_of_their_own(tmp_path: Path) -> None:
     after = write(tmp_path / "t", ROWS, replaceTable="true", **mapped)
     ids = [[f.metadata["delta.columnMapping.id"] for f in s.schema] for s in (before, after)]
     assert not set(ids[0]) & set(ids[1])
-    assert after.scan().to_arrow().num_rows == 2
+    assert Scan(after).to_arrow().num_rows == 2
 
 
 def test_only_an_overwrite_replaces_a_table() -> None:

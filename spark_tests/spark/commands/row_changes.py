@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
 
@@ -35,6 +36,24 @@ def make_table(path: Path, options: dict[str, str]) -> str:
         }
         DeltaLog(path).write(pa.table(rows), options=options if not start else {})
     return str(path)
+
+
+def make_ruled_table(spark: SparkSession, path: Path, options: dict[str, str], rules: tuple[str, str]) -> str:
+    """The same rows in a table with a generated column `g` and a constraint, given as SQL."""
+    generated, constraint = rules
+    rows = spark.read.format("pydelta").load(make_table(path / "rows", {}))
+    builder = DeltaTable.create(spark).location(str(path / "table")).addColumns(rows.schema)
+    builder = builder.addColumn("g", "BIGINT", generatedAlwaysAs=generated)
+    for name, value in options.items():
+        builder = (
+            builder.partitionedBy(value, "g") if name == "partitionBy" else builder.property(name, value)
+        )
+    table = builder.execute()
+    for start in (0, 20, 40):
+        some = rows.where(f"id >= {start} AND id < {start + 20}").coalesce(1)
+        some.write.format("pydelta").mode("append").save(str(path / "table"))
+    table.addConstraint("short", constraint)
+    return str(path / "table")
 
 
 def merge_of(table: DeltaTable, source: str) -> Any:

@@ -10,8 +10,15 @@ from pyspark.sql import SparkSession
 from delta_ds import DeltaTable
 from delta_ds.exceptions import InvariantViolationError
 from delta_ds.spark.commands import dml_command, file_rewrite
-from delta_ds.spark.commands.engines import classic
-from spark_tests.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, merge_of, state_of
+from delta_ds.spark.seam import classic
+from spark_tests.spark.commands.row_changes import (
+    COMMANDS,
+    LAYOUTS,
+    make_ruled_table,
+    make_table,
+    merge_of,
+    state_of,
+)
 
 
 @pytest.mark.slow
@@ -25,6 +32,56 @@ def test_tasks_leave_what_sparks_writer_leaves(
     monkeypatch.setattr(dml_command, "tasks_problem", lambda session: "executors lack delta_ds")
     COMMANDS[command](DeltaTable.forPath(spark, by_spark))
     assert state_of(by_tasks) == state_of(by_spark)
+
+
+# A generated column and a constraint that only Spark can evaluate, and the same in functions of the kernel.
+FOREIGN = ("shiftright(v, 7)", "levenshtein(coalesce(p, ''), '') < 50")
+KNOWN = ("v DIV 128", "length(coalesce(p, '')) < 50")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "update all"])  # `g` is not given
+def test_what_only_spark_evaluates_leaves_what_tasks_evaluate(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, layout: str
+) -> None:
+    foreign, known, old = (
+        make_ruled_table(spark, tmp_path / name, LAYOUTS[layout], rules)
+        for name, rules in (("foreign", FOREIGN), ("known", KNOWN), ("old", FOREIGN))
+    )
+    COMMANDS[command](DeltaTable.forPath(spark, foreign))
+    COMMANDS[command](DeltaTable.forPath(spark, known))
+    assert state_of(foreign) == state_of(known)
+    if "feed" not in layout:
+        monkeypatch.setattr(dml_command, "tasks_problem", lambda session: "executors lack delta_ds")
+        COMMANDS[command](DeltaTable.forPath(spark, old))
+        assert state_of(foreign) == state_of(old)
+
+
+@pytest.mark.parametrize("layout", ["files are replaced", "marked, feed and ids"])
+def test_a_new_row_that_breaks_what_only_spark_evaluates_is_told_as_by_tasks(
+    spark: SparkSession, tmp_path: Path, layout: str
+) -> None:
+    said = []
+    for name, rules in (("foreign", FOREIGN), ("known", KNOWN)):
+        path = make_ruled_table(spark, tmp_path / name, LAYOUTS[layout], rules)
+        table = DeltaTable.forPath(spark, path)
+        before = {p for p in Path(path).rglob("*") if p.is_file()}
+        with pytest.raises(InvariantViolationError, match="short") as updated:
+            table.update("id = 7", {"p": "repeat('x', 50)"})
+        merge = merge_of(table, "SELECT id FROM range(7, 9)").whenMatchedDelete("t.id = 8")
+        with pytest.raises(InvariantViolationError, match="short") as merged:
+            merge.whenMatchedUpdate(set={"p": "repeat('y', 60)"}).execute()
+        with pytest.raises(InvariantViolationError, match="Generated Column") as verified:
+            table.update("id = 7", {"g": "77"})
+        assert {p for p in Path(path).rglob("*") if p.is_file()} == before
+        texts = [(error.value.condition, str(error.value)) for error in (updated, merged, verified)]
+        said.append(
+            [(c, text.replace(path, "").replace(*rule)) for c, text in texts for rule in [(rules[0], "")]]
+        )
+    assert [condition for condition, _ in said[0]] == [condition for condition, _ in said[1]]
+    for one, other in zip(*said, strict=True):
+        assert one[1].splitlines()[1:] == other[1].splitlines()[1:]
 
 
 @pytest.mark.parametrize("layout", ["files are replaced", "rows are marked"])

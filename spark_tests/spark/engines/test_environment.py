@@ -67,7 +67,7 @@ class TestWorkers:
         self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         assert delta_ds.register(spark).workers
-        monkeypatch.setattr("delta_ds.spark.register.foreign_workers", lambda _: "set PYSPARK_PYTHON=x")
+        monkeypatch.setattr("delta_ds.spark.seam.classic.foreign_workers", lambda _: "set PYSPARK_PYTHON=x")
         with caplog.at_level(logging.WARNING, "delta_ds"):
             found = delta_ds.register(spark)
         assert not found.workers

@@ -17,7 +17,7 @@ from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.spark import connect_bridge
 from delta_ds.spark.commands.blame_source import BlameSource
 from delta_ds.spark.commands.file_scan_source import TargetSource
-from delta_ds.spark.engines import sealed
+from delta_ds.spark.engines import frames, sealed
 from delta_ds.spark.engines.sealed import MARK, Sealed, open_value, register_source, seal, seal_argument
 from delta_ds.spark.source import DeltaSource, PushdownSource
 
@@ -47,7 +47,8 @@ class Session:
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(sealed, "is_connect", lambda spark: isinstance(spark, Session))
+    for module in (sealed, frames):
+        monkeypatch.setattr(module, "is_connect", lambda spark: isinstance(spark, Session))
     monkeypatch.setattr(sealed, "_carried", {})
     made = Session()
     register_source(made, Source)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
+from delta_ds.kernel.log.parts import Part
 from delta_ds.kernel.log.segment import LogSegment, find_segment
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
@@ -30,7 +30,7 @@ def every_table_is_large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
             segment = find_segment(storage, segment.version)
         return load_head(storage, segment)
 
-    def counted(spark: SparkSession, found: Sequence[CheckpointFiles], work: Any) -> list[bytes]:
+    def counted(spark: SparkSession, found: Sequence[Part], work: Any) -> list[bytes]:
         parts.append(len(found))
         return run_parts(spark, found, work)
 

@@ -53,7 +53,7 @@ def test_files_are_found_by_tasks_and_commits_after_the_checkpoint_count(
     for n in range(4):
         builder.append(pa.table({"id": [n]}), path=f"{n}.parquet")
     log = DeltaLog(str(tmp_path / "t"))
-    write_checkpoint(log.storage, log.snapshot().segment)
+    write_checkpoint(log.storage, log.open_snapshot().segment)
     builder.commit({"remove": {"path": "1.parquet", "dataChange": True, "deletionTimestamp": 1}})
     builder.append(pa.table({"id": [4]}), path="4.parquet")
     frame = read(spark, tmp_path / "t")
@@ -67,7 +67,7 @@ def test_a_table_below_the_bound_is_planned_by_the_driver(
     spark: SparkSession, partitioned: Path, every_table_is_large: list[int]
 ) -> None:
     log = DeltaLog(str(partitioned))
-    write_checkpoint(log.storage, log.snapshot().segment)
+    write_checkpoint(log.storage, log.open_snapshot().segment)
     spark.conf.set(LARGE_TABLE_CONF, "1000")
     assert listed(read(spark, partitioned).where("id = 5")) == 1
     assert every_table_is_large == []
@@ -110,7 +110,7 @@ def test_a_damaged_checkpoint_is_passed_over_by_the_driver(
     spark: SparkSession, partitioned: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = DeltaLog(str(partitioned))
-    write_checkpoint(log.storage, log.snapshot().segment)
+    write_checkpoint(log.storage, log.open_snapshot().segment)
     frame = read(spark, partitioned)
     (checkpoint,) = (partitioned / "_delta_log").glob("*.checkpoint.parquet")
     checkpoint.write_bytes(checkpoint.read_bytes()[:-100])

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 from spark_tests.spark.commands.test_row_commands import *  # noqa: F403
 from spark_tests.spark.commands.test_row_commands import make, values
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 from spark_tests.spark.commands.test_vacuum import *  # noqa: F403
 from spark_tests.spark.commands.test_vacuum import overwritten
 

@@ -79,7 +79,7 @@ def table(tmp_path: Path) -> TableBuilder:
 
 @pytest.fixture
 def frame(session: SparkSession, table: TableBuilder) -> DataFrame:
-    return scan(session, DeltaLog(table.path).snapshot())
+    return scan(session, DeltaLog(table.path).open_snapshot())
 
 
 def jobs_of(session: SparkSession, name: str, run: Callable[[], Any]) -> int:
@@ -131,7 +131,7 @@ class TestAnswers:
     def test_empty_table_is_counted(self, session: SparkSession, tmp_path: Path, same: Any) -> None:
         builder = TableBuilder(tmp_path / "empty")
         builder.create(pa.schema([("id", pa.int64())]))
-        asked = scan(session, DeltaLog(builder.path).snapshot()).agg(F.count("*"), F.max("id"))
+        asked = scan(session, DeltaLog(builder.path).open_snapshot()).agg(F.count("*"), F.max("id"))
         assert is_from_log(asked)
         assert [tuple(row) for row in same(asked)] == [(0, None)]
 
@@ -175,7 +175,7 @@ class TestTypes:
             )
             action["add"]["stats"] = to_json(write_statistics([row], data))
             builder.commit(action)
-        frame = scan(session, DeltaLog(builder.path).snapshot())
+        frame = scan(session, DeltaLog(builder.path).open_snapshot())
         columns = [*(n for n in self.SCHEMA.names if n != "s"), "s.x", *names]
         asked = [F.min(n) for n in columns] + [F.max(n) for n in columns if n not in {"f", "d"}]
         asked += [F.count(n) for n in columns]
@@ -200,7 +200,7 @@ class TestTypes:
                 for name, number in (("b", 1), ("a", 2))
             ]
             builder.append(pa.table([[1, 2], [30, 40]], schema=pa.schema(fields)))
-            asked = scan(session, DeltaLog(builder.path).snapshot()).agg(F.max("a"), F.min("b"))
+            asked = scan(session, DeltaLog(builder.path).open_snapshot()).agg(F.max("a"), F.min("b"))
             assert is_from_log(asked)
             assert [tuple(row) for row in same(asked)] == [(2, 30)]
 
@@ -219,7 +219,7 @@ class TestDeletedRows:
         builder.commit(*adds)
         adds[0]["add"]["stats"] = json.dumps(json.loads(adds[0]["add"]["stats"]) | {"tightBounds": False})
         builder.delete_rows(adds[0], [0])
-        return scan(session, DeltaLog(builder.path).snapshot())
+        return scan(session, DeltaLog(builder.path).open_snapshot())
 
     def test_deleted_rows_are_not_counted(self, deleted: DataFrame, same: Any) -> None:
         asked = deleted.agg(F.count("*"), F.count("id"), F.max("id"))
@@ -266,7 +266,7 @@ class TestOtherPlans:
     def test_some_files_of_a_table_are_not_the_table(
         self, session: SparkSession, table: TableBuilder
     ) -> None:
-        some = scan(session, DeltaLog(table.path).snapshot(), rows=pa.array([1], pa.int64()))
+        some = scan(session, DeltaLog(table.path).open_snapshot(), rows=pa.array([1], pa.int64()))
         asked = some.groupBy().count()
         assert not is_from_log(asked)
         assert asked.collect()[0][0] in (2, 3)

@@ -266,7 +266,7 @@ def test_paths_with_special_characters_are_read(spark: SparkSession, tmp_path: P
 
 
 def test_numbered_scan_names_each_file(spark: SparkSession, partitioned: Path) -> None:
-    snapshot = DeltaLog(partitioned).snapshot()
+    snapshot = DeltaLog(partitioned).open_snapshot()
     df = scan(spark, snapshot, rows=pa.array([2, 5]), numbered=True)
     found = {(r[FILE_NUMBER], r["n"]) for r in df.groupBy(FILE_NUMBER).agg(F.count("*").alias("n")).collect()}
     assert found == {(2, 10), (5, 10)}

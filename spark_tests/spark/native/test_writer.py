@@ -267,12 +267,12 @@ def test_a_write_in_a_thread_that_is_interrupted_leaves_no_queue_that_is_deaf(
 def test_optimized_write_gathers_the_rows_of_a_partition(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 p")
     save(df, {"path": str(tmp_path / "t"), "partitionBy": "p", "optimizeWrite": "true"}, overwrite=False)
-    assert DeltaLog(tmp_path / "t").snapshot().live_files().num_rows == 2
+    assert DeltaLog(tmp_path / "t").open_snapshot().live_files().num_rows == 2
 
 
 def test_files_are_cut_by_their_number_of_records(spark: SparkSession, tmp_path: Path) -> None:
     save(spark.range(0, 10, 1, 1), {"path": str(tmp_path / "t"), "maxRecordsPerFile": "4"}, overwrite=False)
-    stats = DeltaLog(tmp_path / "t").snapshot().live_files().stats_json().to_pylist()
+    stats = DeltaLog(tmp_path / "t").open_snapshot().live_files().stats_json().to_pylist()
     assert sorted(json.loads(text)["numRecords"] for text in stats) == [2, 4, 4]
 
 

@@ -11,7 +11,7 @@ from pyiceberg.table import StaticTable
 from pyspark.errors import UnsupportedOperationException
 
 from delta_ds import DeltaTable
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from spark_tests.kernel.iceberg.test_compatibility import adds, complying
 from spark_tests.kernel.iceberg.test_conversion import same_rows
 

@@ -13,8 +13,9 @@ from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.evaluate import can_evaluate
 from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.scan.partitions import partition_tuples
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.records import dataclass
 
 
@@ -62,7 +63,7 @@ def candidate_files(snapshot: Snapshot, predicate: Expression | None, timezone: 
     timezone
         The session time zone.
     """
-    scan = snapshot.scan(predicate, timezone=timezone)
+    scan = Scan(snapshot, predicate, timezone=timezone)
     return files_of(snapshot, scan.pruning.rows)
 
 

@@ -37,9 +37,9 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _Answer = TypeVar("_Answer")
 
@@ -61,7 +61,7 @@ class DeleteResult:
 
 
 def delete(
-    log: DeltaLog,
+    log: TableLog,
     predicate: str | None = None,
     *,
     timezone: str = "UTC",
@@ -105,7 +105,7 @@ def delete(
     2
     """
     started = time.monotonic()
-    snapshot = log.start_transaction().snapshot
+    snapshot = log.start_transaction().base
     assert snapshot is not None  # a missing table is refused
     check_changeable(snapshot, operations.DELETE.name, True)
     tree = None if predicate is None else parse_predicate(predicate)

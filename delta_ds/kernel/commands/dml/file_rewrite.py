@@ -38,7 +38,7 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

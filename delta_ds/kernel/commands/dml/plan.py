@@ -18,13 +18,13 @@ from delta_ds.kernel.features import (
     COLUMN_DEFAULTS,
     DELETION_VECTORS,
 )
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import (
     TARGET_FILE_SIZE,
 )
 from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.write.overwrite_scope import NOTHING, OverwriteScope

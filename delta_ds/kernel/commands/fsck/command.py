@@ -31,15 +31,16 @@ from delta_ds.kernel.data.read.data_file import open_data_file
 from delta_ds.kernel.data.read.file_columns import Layouts
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.features import ROW_TRACKING
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.work import Phase, Work
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
-def check(log: DeltaLog, *, contents: bool = False) -> Iterator[Finding]:
+def check(log: TableLog, *, contents: bool = False) -> Iterator[Finding]:
     """Look for what is wrong with a table, and change nothing.
 
     Parameters
@@ -66,11 +67,11 @@ def check(log: DeltaLog, *, contents: bool = False) -> Iterator[Finding]:
         yield from _findings(log, contents, work)
 
 
-def _findings(log: DeltaLog, contents: bool, work: Work) -> Iterator[Finding]:
+def _findings(log: TableLog, contents: bool, work: Work) -> Iterator[Finding]:
     try:
-        snapshot = log.snapshot()
+        snapshot = log.open_snapshot()
         snapshot.live_files()
-        snapshot.scan().plan  # noqa: B018 - all that a scan asks of the table beside its files
+        Scan(snapshot).plan  # noqa: B018 - all that a scan asks of the table beside its files
     except (NotADeltaTableError, UnsupportedFeatureError):
         raise
     except DeltaError as error:
@@ -111,7 +112,7 @@ def check_contents(snapshot: Snapshot, phase: Phase, missing: Collection[str]) -
     except InvalidOptionError as error:
         yield Finding(UNREADABLE_VERSION, "", error.text)
         rows_have_ids = False
-    scan = snapshot.scan(metadata_columns=("row_id", "row_commit_version") if rows_have_ids else ())
+    scan = Scan(snapshot, metadata_columns=("row_id", "row_commit_version") if rows_have_ids else ())
     texts = snapshot.live_files().stats_json().to_pylist()
     layouts, pieces = Layouts(scan.plan), scan.slices()
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -28,8 +28,8 @@ from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
 from delta_ds.kernel.commands.vacuum.references import needed_paths, vector_files
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.scan.scan import vector_descriptor
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import NotAFileError, Storage
 from delta_ds.kernel.work import Phase
 

@@ -27,8 +27,8 @@ from delta_ds.kernel.value_types import parse_size
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
 _MOST_PARTITIONS = 128
@@ -96,7 +96,7 @@ def is_enabled(properties: Mapping[str, str], settings: AutoCompaction) -> bool:
 
 
 def auto_compact(
-    log: DeltaLog,
+    log: TableLog,
     partitions: Sequence[PartitionValues],
     settings: AutoCompaction | None = None,
     *,
@@ -127,7 +127,7 @@ def auto_compact(
     """
     settings = settings or AutoCompaction()
     try:
-        snapshot = log.start_transaction().snapshot
+        snapshot = log.start_transaction().base
         if snapshot is None or not partitions or not is_enabled(snapshot.metadata.configuration, settings):
             return None
         chosen = _crowded_partitions(snapshot, partitions, settings)

@@ -36,7 +36,7 @@ from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructTyp
 
 if TYPE_CHECKING:
     from delta_ds.kernel.data.write.write_spec import WriteSpec
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _NO_ORDER = frozenset(["variant", "geometry", "geography", "interval"])
 

@@ -24,7 +24,7 @@ from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class OptimizeResult:
 
 
 def optimize(
-    log: DeltaLog,
+    log: TableLog,
     request: OptimizeRequest | None = None,
     *,
     threads: int | None = None,

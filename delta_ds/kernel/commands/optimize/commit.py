@@ -31,8 +31,8 @@ from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.storage.staging import StagedFiles
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 
@@ -40,7 +40,7 @@ _PRESERVED = {"delta.rowTracking.preserved": "true"}
 
 
 def commit_optimize(
-    log: DeltaLog,
+    log: TableLog,
     plan: OptimizePlan,
     adds: Sequence[AddFile],
     *,
@@ -85,7 +85,7 @@ def commit_optimize(
                 return _commit(transaction, plan, adds, user_metadata, staged)
             except DeltaConcurrentModificationException as error:  # noqa: PERF203 - as rare as it is slow
                 transaction = log.start_transaction(engine_info=engine_info)
-                if not _still_holds(transaction.snapshot, plan):
+                if not _still_holds(transaction.base, plan):
                     raise
                 OPTIMIZE_COMMITS_AGAIN.log(
                     table=log.storage.url, version=transaction.read_version, after=error.condition
@@ -99,7 +99,7 @@ def _commit(
     user_metadata: str | None,
     staged: StagedFiles,
 ) -> int:
-    snapshot = transaction.snapshot
+    snapshot = transaction.base
     assert snapshot is not None
     request = plan.request
     rows = _input_rows(snapshot, plan)
@@ -157,9 +157,9 @@ def _still_holds(snapshot: Snapshot | None, plan: OptimizePlan) -> bool:
     )
 
 
-def discard_staged(log: DeltaLog, folder: str) -> None:
+def discard_staged(log: TableLog, folder: str) -> None:
     """Delete the new files of an OPTIMIZE that failed, by their folder; what cannot be deleted is logged."""
-    discard_folder(log.snapshot(), folder)
+    discard_folder(log.open_snapshot(), folder)
 
 
 # --- metrics, and what the history says

@@ -29,14 +29,14 @@ from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
-from delta_ds.kernel.scan.scan import file_slices
+from delta_ds.kernel.scan.scan import Scan, file_slices
 from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _DEFAULT_FILE_SIZE = 1 << 30
 
@@ -86,7 +86,7 @@ class OptimizePlan:
         return [piece for files in self.bins for piece in files.slices]
 
 
-def plan_optimize(log: DeltaLog, request: OptimizeRequest) -> OptimizePlan:
+def plan_optimize(log: TableLog, request: OptimizeRequest) -> OptimizePlan:
     """Plan an OPTIMIZE of the newest version.
 
     No Python object is made for a file that stays as it is; statistics are read for files with deleted rows only.
@@ -105,7 +105,7 @@ def plan_optimize(log: DeltaLog, request: OptimizeRequest) -> OptimizePlan:
     UnsupportedOperationError, SchemaError, PredicateError
         The table cannot be optimized like that.
     """
-    snapshot = log.start_transaction().snapshot
+    snapshot = log.start_transaction().base
     assert snapshot is not None
     name = operations.REORG.name if request.kind in REORG else operations.OPTIMIZE.name
     log.storage.check_allowed(Maintenance.OPTIMIZE, name)
@@ -158,7 +158,7 @@ def _files_to_consider(snapshot: Snapshot, request: OptimizeRequest) -> Numbers:
     """The files that the request is about, as row numbers."""
     predicate = partition_predicate(snapshot, request.where, request.timezone)
     if predicate is not None:
-        return numbers(snapshot.scan(predicate, timezone=request.timezone).pruning.rows)
+        return numbers(Scan(snapshot, predicate, timezone=request.timezone).pruning.rows)
     if request.partitions is None:
         return np.arange(snapshot.live_files().num_rows, dtype=np.int64)
     return in_partitions(snapshot, request.partitions)

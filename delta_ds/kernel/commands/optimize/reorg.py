@@ -33,7 +33,7 @@ from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructTyp
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _FOOTERS_AT_ONCE = 16
 

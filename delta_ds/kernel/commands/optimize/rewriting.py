@@ -31,7 +31,7 @@ from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.commands.optimize.reorg import Description
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _AHEAD_BYTES = 64 << 20
 

@@ -22,8 +22,8 @@ from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.live_adds import live_adds
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.schema.types import LONG, STRING
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.records import dataclass
 
 PROVIDER = "liquid"

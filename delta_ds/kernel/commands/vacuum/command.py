@@ -31,9 +31,9 @@ from delta_ds.kernel.commands.vacuum.needed import Needed, NeededPaths, exclude_
 from delta_ds.kernel.commands.vacuum.paths import Hidden
 from delta_ds.kernel.commands.vacuum.references import needed_paths, paths_added_since
 from delta_ds.kernel.log.segment import LogListing, list_log
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import DATA_FILES
 from delta_ds.kernel.storage.filesystem import Storage
@@ -45,7 +45,7 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
 Mode = Literal["full", "lite"]
@@ -86,7 +86,7 @@ class VacuumResult:
 
 
 def vacuum(
-    log: DeltaLog,
+    log: TableLog,
     retention_hours: float | None = None,
     *,
     dry_run: bool = False,
@@ -142,7 +142,7 @@ def vacuum(
             "VACUUM LITE reads the log and has no use for an inventory; nothing was deleted"
         )
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     configuration = snapshot.metadata.configuration
     snapshot.table_state.check_writable()
     if not dry_run:
@@ -226,7 +226,7 @@ def _bytes(found: Candidates) -> int:
 
 
 def _delete(
-    log: DeltaLog, read: int, found: Candidates, horizon: Horizon, record: bool, work: Work
+    log: TableLog, read: int, found: Candidates, horizon: Horizon, record: bool, work: Work
 ) -> VacuumResult:
     started = None
     if record:
@@ -265,7 +265,7 @@ def _delete(
     return replace(_result(found, dry_run=False), version=version)
 
 
-def _record_failure(log: DeltaLog) -> None:
+def _record_failure(log: TableLog) -> None:
     try:
         log.start_transaction().commit(VACUUM_END, {"status": "FAILED"})
     except DeltaError as error:

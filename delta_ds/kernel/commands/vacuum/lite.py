@@ -24,7 +24,7 @@ from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.segment import LogListing, first_missing
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import DATA_FILES, behind
 from delta_ds.kernel.storage.filesystem import Storage

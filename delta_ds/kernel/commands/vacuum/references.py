@@ -10,28 +10,26 @@ Source: protocol-checklist VAC-W-02, REM-R-04, DV-W-11.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.events.log import CHECKPOINT_PASSED_OVER
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.arrow_buffers import field_of, fields_of, integers, texts
+from delta_ds.kernel.arrow_buffers import field_of, integers, texts
 from delta_ds.kernel.commands.vacuum.paths import listing_forms
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, z85_decode
 from delta_ds.kernel.log.checkpoint import inline_actions, locate_files
-from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, UnreadableCheckpointError, open_file
+from delta_ds.kernel.log.checkpoint_files import open_file
 from delta_ds.kernel.log.commit import read_in_batches
-from delta_ds.kernel.log.file_actions import deletion_vector_type
-from delta_ds.kernel.log.file_selection import select_in_checkpoint
+from delta_ds.kernel.log.file_actions import as_vectors, deletion_vector_type
+from delta_ds.kernel.log.file_selection import OlderFiles, select
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import parse_file_actions
+from delta_ds.kernel.log.parts import Part, parts_of, pieces
 from delta_ds.kernel.log.replay import ReplayHead
-from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log
-from delta_ds.kernel.scan.skipping import row_numbers
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.segment import Checkpoint, LogListing, LogSegment, list_log, with_fallback
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
 
@@ -70,13 +68,14 @@ def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.
     storage = snapshot.storage
     live = snapshot.live_files().table
     columns = [live["path"], vector_files(live["deletionVector"])]
-    segment_base = -1
-    checkpoint = snapshot.segment.checkpoint
-    if checkpoint is not None:
-        checkpoint, removes = _tombstones(snapshot, checkpoint)
-        segment_base = checkpoint.version if checkpoint is not None else -1
-        columns += [part for rows in removes for part in _named_paths(_young(rows, cutoff_ms))]
-    columns += _named_in_commits(snapshot, listing, segment_base, cutoff_ms)
+
+    def removes_of(segment: LogSegment) -> list[pa.StructArray]:
+        return [] if segment.checkpoint is None else list(_removes(storage, segment.checkpoint))
+
+    segment, removes = with_fallback(storage, snapshot.segment, removes_of)
+    columns += [part for rows in removes for part in _named_paths(_young(rows, cutoff_ms))]
+    base = -1 if segment.checkpoint is None else segment.checkpoint.version
+    columns += _named_in_commits(snapshot, listing, base, cutoff_ms)
     return _distinct(columns, storage)
 
 
@@ -85,7 +84,7 @@ def needed_by_commits(
 ) -> pa.ChunkedArray:
     """What of `needed_paths` the commits of the log name, those before the checkpoint that `head` begins with included.
 
-    Together with `needed_in_checkpoint` of all parts of it, these are the needed paths.
+    Together with `needed_in_part` of all parts of it, these are the needed paths.
     """
     live = head.state.files.table
     columns = [live["path"], vector_files(live["deletionVector"])]
@@ -95,31 +94,21 @@ def needed_by_commits(
     return _distinct(columns, snapshot.storage)
 
 
-def needed_in_checkpoint(
-    storage: Storage, part: CheckpointFiles, touched: pa.StringArray, columns: Sequence[str], cutoff_ms: int
-) -> pa.ChunkedArray:
-    """What of `needed_paths` a checkpoint names, or a part of one.
-
-    Parameters
-    ----------
-    touched, columns
-        See `select_in_checkpoint`.
+def needed_in_part(older: OlderFiles, part: Part, cutoff_ms: int) -> pa.ChunkedArray:
+    """What of `needed_paths` a part of a checkpoint names.
 
     Raises
     ------
     DeltaError
         As `needed_paths`.
     """
-    with ThreadPoolExecutor(1) as reader:
-        live = select_in_checkpoint(
-            storage, part, touched, columns, lambda files: row_numbers(files.num_rows), reader
-        )
-    path_columns = [
-        column for table in live for column in (table["path"], vector_files(table["deletionVector"]))
-    ]
-    for rows in _removes_in(storage, part):
-        path_columns += _named_paths(_young(rows, cutoff_ms))
-    return _distinct(path_columns, storage)
+    columns: list[pa.ChunkedArray] = []
+    for piece in pieces(older.storage, part):
+        for live in select(older, [piece], None, map):
+            columns += [live["path"], vector_files(live["deletionVector"])]
+        for rows in _removes_in(older.storage, piece):
+            columns += _named_paths(_young(rows, cutoff_ms))
+    return _distinct(columns, older.storage)
 
 
 def _named_in_commits(
@@ -196,65 +185,38 @@ def _named_paths(rows: pa.StructArray) -> list[pa.ChunkedArray]:
 # ---------------------------------------------------------------- checkpoints
 
 
-def _tombstones(snapshot: Snapshot, checkpoint: Checkpoint) -> tuple[Checkpoint | None, list[pa.StructArray]]:
-    """The removes in a checkpoint of a version, and the checkpoint: an older one where that cannot be read."""
-    storage = snapshot.storage
-    rejected: list[Checkpoint] = []
-    current: Checkpoint | None = checkpoint
-    while current is not None:
-        try:
-            return current, list(_checkpoint_removes(storage, current))
-        except UnreadableCheckpointError as error:
-            CHECKPOINT_PASSED_OVER.log(table=storage.url, version=current.version, reason=error)
-            rejected.append(current)
-        current = find_segment(storage, snapshot.version, rejected).checkpoint
-    return None, []
-
-
-def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa.StructArray]:
+def _removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa.StructArray]:
     files = locate_files(storage, checkpoint)
     if files is None:
         manifest = inline_actions(storage, checkpoint) or b""
         yield from _parse_vectors([(checkpoint.files[0].path, manifest)], "remove")
         return
-    yield from _removes_in(storage, files)
+    for part in parts_of(storage, files, map):
+        yield from _removes_in(storage, part)
 
 
-def _removes_in(storage: Storage, files: CheckpointFiles) -> Iterator[pa.StructArray]:
+def _removes_in(storage: Storage, part: Part) -> Iterator[pa.StructArray]:
+    if "remove" not in part.actions:
+        return
     struct_type = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
-    for path in files.paths:
-        with open_file(storage, files, path) as opened:
-            schema = opened.schema
-            if "remove" not in schema.names:
-                continue
-            present = [
-                f.name for f in schema.field("remove").type if f.name in _fields() and f.name != "size"
-            ]
-            if "path" not in present:
-                continue
-            table = opened.read([f"remove.{name}" for name in present], files.groups)
-        for rows in table["remove"].chunks:
-            rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
-            if len(rows):
-                yield pa.StructArray.from_arrays(
-                    _conform_removes(rows, struct_type), fields=list(struct_type)
-                )
+    with open_file(storage, part.files, part.path, part.footer) as opened:
+        present = [
+            f.name for f in opened.schema.field("remove").type if struct_type.get_field_index(f.name) >= 0
+        ]
+        table = opened.read([f"remove.{name}" for name in present], part.groups)
+    for rows in table["remove"].chunks:
+        rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
+        if len(rows):
+            columns = [_conform(rows, field) for field in struct_type]
+            yield pa.StructArray.from_arrays(columns, fields=list(struct_type))
 
 
-def _conform_removes(rows: pa.StructArray, struct_type: pa.StructType) -> list[pa.Array]:
-    """The fields of removes in a checkpoint; some writers store a struct of nulls where there is no vector."""
-    path, time, vector = fields_of(_without_vector(rows), struct_type)
-    names = {f.name for f in rows.type}
-    if "deletionVector" in names:
-        kind = deletion_vector_type()
-        inner = fields_of(pc.struct_field(rows, "deletionVector"), kind)
-        vector = pa.StructArray.from_arrays(inner, fields=list(kind), mask=pc.is_null(inner[0]))
-    return [path, time, vector]
-
-
-def _without_vector(rows: pa.StructArray) -> pa.StructArray:
-    others = [f for f in rows.type if f.name != "deletionVector"]
-    return pa.StructArray.from_arrays([field_of(rows, f.name) for f in others], fields=others)
+def _conform(rows: pa.StructArray, field: pa.Field) -> pa.Array:
+    """A field of actions in a checkpoint."""
+    if rows.type.get_field_index(field.name) < 0:
+        return pa.nulls(len(rows), field.type)
+    values = field_of(rows, field.name)
+    return as_vectors(values, field.type) if pa.types.is_struct(field.type) else values.cast(field.type)
 
 
 # ---------------------------------------------------------------- deletion vectors

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from delta_ds.kernel.arrow_buffers import field_of, fields_of
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, open_file
 from delta_ds.kernel.log.checkpoint_write.schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
+from delta_ds.kernel.log.file_actions import as_vectors
 from delta_ds.kernel.log.nested_arrays import as_text_map, map_of_struct
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -128,11 +129,7 @@ def _conform(rows: pa.StructArray, fields: Sequence[str], partition_keys: Sequen
 def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_map(kind):
         return as_text_map(values, kind)
-    if not pa.types.is_struct(kind):
-        return values.cast(kind)
-    fields = fields_of(values, kind)
-    # Some writers store a struct of nulls where there is no vector.
-    return pa.StructArray.from_arrays(fields, fields=list(kind), mask=pc.is_null(fields[0]))
+    return as_vectors(values, kind) if pa.types.is_struct(kind) else values.cast(kind)
 
 
 def _from_parsed(values: pa.StructArray, keys: Sequence[str]) -> pa.MapArray:

@@ -11,17 +11,17 @@ from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, SHORT, STRING, Dec
 from delta_ds.records import replace
 from delta_ds.spark.commands.apply_changes import type1, type2
 from delta_ds.spark.commands.apply_changes.spec import Asked, Spec, settled
-from delta_ds.spark.commands.engines.choice import engine_of
 from delta_ds.spark.commands.handle import Handle, open_handle
 from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.connect_bridge import fetch
 from delta_ds.spark.schema import from_spark, quoted
+from delta_ds.spark.seam.choice import engine_of
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.api.delta_log import DeltaLog
     from delta_ds.kernel.schema.types import DataType
 
 Txn = tuple[str, int]

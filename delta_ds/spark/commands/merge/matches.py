@@ -8,9 +8,9 @@ import numpy as np
 
 from delta_ds.kernel.commands.dml.task import CLAUSE, FILE, NONE, SOURCE
 from delta_ds.records import dataclass, field
-from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.merge.rows import Sides
 from delta_ds.spark.commands.positions import BUCKET, bit_of, bucket_of, unpack_bitmaps
+from delta_ds.spark.native.columns import HIDDEN
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -17,8 +17,6 @@ from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field
-from delta_ds.spark.commands.engines.choice import engine_of
-from delta_ds.spark.commands.engines.engine import ResolutionCache, Resolved
 from delta_ds.spark.commands.merge.clauses import (
     PREDICATE_PARAMETERS,
     Clause,
@@ -32,6 +30,8 @@ from delta_ds.spark.commands.merge.schema_evolution import evolved_schema
 from delta_ds.spark.commands.merge.sides import Side
 from delta_ds.spark.commands.resolution.assignments import Assignment, align, find_target, target_path
 from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
+from delta_ds.spark.seam.choice import engine_of
+from delta_ds.spark.seam.engine import ResolutionCache, Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,8 +13,8 @@ from delta_ds.kernel.expressions.tree import Call, Expression, Literal
 from delta_ds.kernel.expressions.tree import Column as KernelColumn
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.spark.commands.engines.choice import engine_of
 from delta_ds.spark.commands.merge.sides import as_literal, as_python
+from delta_ds.spark.seam.choice import engine_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

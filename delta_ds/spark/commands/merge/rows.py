@@ -226,13 +226,14 @@ def new_values(
     unchanged
         Columns whose new values are those that they have.
     """
-    updates = [clause for clause in sides.plan.clauses if clause.do == "update"]
-    names = {name for clause in updates for name in clause.assigned}
+    updates = {number: c for number, c in enumerate(sides.plan.clauses) if c.do == "update"}
+    names = {name for clause in updates.values() for name in clause.assigned}
     if updates:
         names |= set(special.generated) - {g.column for g in change.plan.write.rows.generated}
     names -= set(unchanged)
-    columns = [matched[quoted(f.name)] for f in sides.plan.schema if f.name in names]
-    return matched.select(*[matched[name] for name in (FILE, ROW, CLAUSE, SOURCE)], *columns)
+    columns = [matched[quoted(name)] for name in change.columns_of_new_rows(names)] if updates else []
+    rows = matched.select(*[matched[name] for name in (FILE, ROW, CLAUSE, SOURCE)], *columns)
+    return change.rows_to_update(rows, names, updates)
 
 
 def unchanged_keys(

@@ -21,7 +21,6 @@ from delta_ds.kernel.options.settings import AUTO_MERGE
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
-from delta_ds.spark.commands.engines.engine import ResolutionCache
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.materialize import lost_rows
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
@@ -53,6 +52,7 @@ from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.seam.engine import ResolutionCache
 from delta_ds.spark.session_conf import is_set
 
 if TYPE_CHECKING:
@@ -385,7 +385,8 @@ class _Merge:
         return _Outcome(matches, touched, written, scanned)
 
     def _write(self, frame: DataFrame) -> int:
-        partitions = self._target.state.partition_columns
+        # Generated ones come later.
+        partitions = [name for name in self._target.state.partition_columns if name in frame.columns]
         if partitions and self._changes_rows:
             # A join leaves rows of every partition in every task.
             frame = frame.hint("rebalance", *map(quoted, partitions))

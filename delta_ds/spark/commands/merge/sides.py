@@ -16,10 +16,10 @@ from delta_ds.kernel.schema.column_paths import Path, parse_path
 from delta_ds.kernel.schema.types import DATE, STRING, DataType, DecimalType, StructType
 from delta_ds.kernel.write.schema_enforcement import data_schema
 from delta_ds.records import dataclass
-from delta_ds.spark.commands.engines.choice import engine_of
-from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.materialize import materialize
+from delta_ds.spark.native.columns import HIDDEN
 from delta_ds.spark.schema import from_spark
+from delta_ds.spark.seam.choice import engine_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -30,13 +30,13 @@ from delta_ds.kernel.schema.field_metadata import (
 )
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.records import dataclass
-from delta_ds.spark.commands.engines.engine import source_text
 from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
+from delta_ds.spark.seam.engine import source_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from delta_ds.spark.commands.engines.engine import Resolved
+    from delta_ds.spark.seam.engine import Resolved
 
 _NOTHING = "Nothing was written"
 

@@ -32,10 +32,10 @@ from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.schema.types import BOOLEAN, VOID
-from delta_ds.spark.commands.engines.choice import engine_of
-from delta_ds.spark.commands.engines.engine import ResolutionCache, ResolutionScope, Resolved, source_text
-from delta_ds.spark.commands.file_scan_source import HIDDEN
+from delta_ds.spark.native.columns import HIDDEN
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.seam.choice import engine_of
+from delta_ds.spark.seam.engine import ResolutionCache, ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

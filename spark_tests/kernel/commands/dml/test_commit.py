@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import AppendOnlyError, ConcurrentAppendException, ConcurrentDeleteReadException
 from delta_ds.kernel.commands.dml.candidates import (
     candidate_files,
@@ -26,9 +27,8 @@ from delta_ds.kernel.commands.dml.task import (
     UPDATE,
     write_changed_rows,
 )
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 
 
 def _table(path: Path, **properties: str) -> DeltaLog:
@@ -63,7 +63,7 @@ FEED = {"delta__enableChangeDataFeed": "true"}
 
 def test_marked_rows_are_gone_and_their_file_stays(tmp_path: Path) -> None:
     log = _table(tmp_path, **DV)
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     files = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC")
     (path,) = files.paths.to_pylist()
     before = _paths(snapshot)
@@ -72,32 +72,32 @@ def test_marked_rows_are_gone_and_their_file_stays(tmp_path: Path) -> None:
         change = DmlCommand(
             "DELETE", deleted={path: np.array(deleted, np.uint64)}, metrics={"numDeletedRows": 2}
         )
-        commit_dml(log.snapshot(), change)
+        commit_dml(log.open_snapshot(), change)
 
     assert _rows(log) == [0, 2, *range(5, 20)]
-    assert sorted(_paths(log.snapshot())) == sorted(before)
+    assert sorted(_paths(log.open_snapshot())) == sorted(before)
     metrics = log.history(1)[0]["operationMetrics"]
     assert {k: metrics[k] for k in metrics if "Vectors" in k} == {
         "numDeletionVectorsAdded": "1", "numDeletionVectorsRemoved": "1", "numDeletionVectorsUpdated": "1",
     }  # fmt: skip
-    assert candidate_files(log.snapshot(), None, "UTC").num_rows == 17
+    assert candidate_files(log.open_snapshot(), None, "UTC").num_rows == 17
 
 
 def test_a_file_whose_last_rows_are_marked_is_removed(tmp_path: Path) -> None:
     log = _table(tmp_path, **DV)
-    path = candidate_files(log.snapshot(), parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
+    path = candidate_files(log.open_snapshot(), parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
 
     for rows in (range(4), range(4, 10)):
-        commit_dml(log.snapshot(), DmlCommand("DELETE", deleted={path: np.array(rows, np.uint64)}))
+        commit_dml(log.open_snapshot(), DmlCommand("DELETE", deleted={path: np.array(rows, np.uint64)}))
 
-    assert path not in _paths(log.snapshot())
+    assert path not in _paths(log.open_snapshot())
     assert _rows(log) == list(range(10, 20))
     assert log.history(1)[0]["operationMetrics"]["numDeletionVectorsRemoved"] == "1"
 
 
 def test_rows_written_anew_replace_their_file(tmp_path: Path) -> None:
     log = _table(tmp_path, **FEED)
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     plan = plan_dml(snapshot)
     path = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
     batch = pa.RecordBatch.from_pydict(
@@ -131,7 +131,7 @@ def test_rows_written_anew_replace_their_file(tmp_path: Path) -> None:
 )
 def test_commits_of_others_are_checked_against_what_was_looked_for(tmp_path: Path, theirs, raised) -> None:
     log = _table(tmp_path, **DV, delta__isolationLevel="Serializable")
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     predicate = parse_predicate("p = 'b' and id < 5")
     path = candidate_files(snapshot, predicate, "UTC").paths[0].as_py()
     change = DmlCommand("DELETE", predicate, deleted={path: np.arange(5, dtype=np.uint64)})
@@ -148,11 +148,11 @@ def test_commits_of_others_are_checked_against_what_was_looked_for(tmp_path: Pat
 
 def test_a_file_that_is_gone_is_told_and_what_was_written_is_deleted(tmp_path: Path) -> None:
     log = _table(tmp_path)
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     plan = plan_dml(snapshot)
     path = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
     result = write_changed_rows(plan, [pa.RecordBatch.from_pydict({"id": [5], "p": ["b"]})])
-    commit_dml(log.snapshot(), DmlCommand("DELETE", parse_predicate("p = 'b'"), removed=[path]))
+    commit_dml(log.open_snapshot(), DmlCommand("DELETE", parse_predicate("p = 'b'"), removed=[path]))
     change = DmlCommand("UPDATE", parse_predicate("p = 'b'"), removed=[path], results=[result], plan=plan)
 
     with pytest.raises(ConcurrentDeleteReadException):
@@ -164,7 +164,7 @@ def test_a_file_that_is_gone_is_told_and_what_was_written_is_deleted(tmp_path: P
 
 def test_all_that_a_change_wrote_can_be_discarded(tmp_path: Path) -> None:
     log = _table(tmp_path, **FEED)
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     before = _files_on_disk(log)
     plan = plan_dml(snapshot)
     batch = pa.RecordBatch.from_pydict({"id": [1], "p": ["b"], ACTION: pa.array([INSERT], pa.int8())})
@@ -181,13 +181,13 @@ def test_all_that_a_change_wrote_can_be_discarded(tmp_path: Path) -> None:
 def test_append_only_tables_take_inserts_but_no_changes(tmp_path: Path) -> None:
     log = _table(tmp_path, delta__appendOnly="true")
 
-    check_changeable(log.snapshot(), "MERGE", False)
+    check_changeable(log.open_snapshot(), "MERGE", False)
     with pytest.raises(AppendOnlyError, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
-        check_changeable(log.snapshot(), "MERGE", True)
+        check_changeable(log.open_snapshot(), "MERGE", True)
 
 
 def test_parts_of_a_predicate_that_only_spark_understands_are_left_out(tmp_path: Path) -> None:
-    snapshot = _table(tmp_path).snapshot()
+    snapshot = _table(tmp_path).open_snapshot()
     parts = [parse_predicate("p = 'b' and nosuch = 1"), parse_predicate("id < 5")]
 
     found = usable_predicate(snapshot, parts, "UTC")
@@ -198,7 +198,7 @@ def test_parts_of_a_predicate_that_only_spark_understands_are_left_out(tmp_path:
 
 def test_files_are_counted_from_footers_where_the_log_says_nothing(tmp_path: Path) -> None:
     log = _table(tmp_path, **DV, delta__dataSkippingNumIndexedCols="0")
-    snapshot = log.snapshot()
+    snapshot = log.open_snapshot()
     files = candidate_files(snapshot, None, "UTC")
     unknown = type(files)(files.numbers, files.paths, pa.nulls(len(files), pa.int64()))
 
@@ -207,7 +207,7 @@ def test_files_are_counted_from_footers_where_the_log_says_nothing(tmp_path: Pat
 
 
 def test_partitions_are_told_once_with_the_files_that_are_in_them(tmp_path: Path) -> None:
-    snapshot = _table(tmp_path).snapshot()
+    snapshot = _table(tmp_path).open_snapshot()
 
     tuples, codes = distinct_partitions(snapshot, "UTC")
 

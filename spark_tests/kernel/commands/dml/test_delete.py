@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import AppendOnlyError, DeltaConcurrentModificationException, PredicateError
 from delta_ds.kernel.commands.dml import delete as module
 from delta_ds.kernel.commands.dml.delete import DeleteResult, delete
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.full_form import examples
 
 # By predicate, what Spark holds of a row: True only where the row goes.

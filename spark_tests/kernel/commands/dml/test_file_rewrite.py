@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DataFileError, InvariantViolationError
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.dml import column_rewrite, file_rewrite
@@ -28,8 +29,8 @@ from delta_ds.kernel.commands.dml.plan import plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.commands.dml.task import CLAUSE, DELETE, FILE, NONE, ROW, UPDATE
 from delta_ds.kernel.data.write import partition_files
-from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.scan.scan import Scan
 
 _LETTERS = "abcäö𝄞"
 _LAYOUTS: dict[str, dict[str, str]] = {
@@ -80,7 +81,7 @@ def _new_table(path: str, options: dict[str, str], group_rows: int = 1 << 20, fi
         for n in range(files):
             rows = pa.concat_tables(_rows(n + 1, 40).slice(at, group_rows) for at in range(0, 40, group_rows))
             DeltaLog(path).write(rows, options=options if not n else {})
-    return DeltaLog(path).snapshot()
+    return DeltaLog(path).open_snapshot()
 
 
 def _changes(files: dict[int, list[tuple[int, int]]], values: dict[str, Any] | None = None) -> pa.RecordBatch:
@@ -104,7 +105,7 @@ def _plan(snapshot: Snapshot, *actions: int, **options: Any) -> FileRewrite:
 
 def _commit(snapshot: Snapshot, plan: FileRewrite, found: Rewritten) -> pa.Table:
     _commit_only(snapshot, plan, found)
-    return _sorted(DeltaLog(snapshot.storage.url).snapshot())
+    return _sorted(DeltaLog(snapshot.storage.url).open_snapshot())
 
 
 def _commit_only(snapshot: Snapshot, plan: FileRewrite, found: Rewritten) -> None:
@@ -115,7 +116,7 @@ def _commit_only(snapshot: Snapshot, plan: FileRewrite, found: Rewritten) -> Non
 
 
 def _sorted(snapshot: Snapshot) -> pa.Table:
-    found = snapshot.scan().to_arrow()
+    found = Scan(snapshot).to_arrow()
     return found.sort_by([("id", "ascending"), ("p", "ascending")])
 
 
@@ -155,7 +156,7 @@ def test_rows_afterwards_are_those_before_with_the_changes(
         changed: dict[int, list[tuple[int, int]]] = {}
         expected = []
         for number, piece in plan.files.items():
-            scan = snapshot.scan(metadata_columns=("row_index",))
+            scan = Scan(snapshot, metadata_columns=("row_index",))
             rows = [r for r in scan.slices() if r.path == piece.path]
             assert rows
             table = pa.Table.from_batches(file_rewrite.read_slices(snapshot.storage, scan.plan, rows))
@@ -176,12 +177,12 @@ def test_rows_afterwards_are_those_before_with_the_changes(
         expected_table = pa.Table.from_pylist(expected, after.schema)
         expected_table = expected_table.sort_by([("id", "ascending"), ("p", "ascending")])
         assert _as_texts(after) == _as_texts(expected_table)
-        _check_statistics(DeltaLog(f"{folder}/t").snapshot())
+        _check_statistics(DeltaLog(f"{folder}/t").open_snapshot())
 
 
 def _check_statistics(snapshot: Snapshot) -> None:
     """Statistics of each file are those of its rows."""
-    files = snapshot.files()
+    files = Scan(snapshot).files()
     for path, text in zip(files["path"].to_pylist(), files["stats"].to_pylist(), strict=True):
         table = pq.read_table(f"{snapshot.storage.url}/{path}", partitioning=None)
         stats = json.loads(text)
@@ -226,7 +227,7 @@ def test_nan_counts_in_statistics_of_files_that_parquet_java_wrote(tmp_path: Pat
     java = b"parquet-mr version 1.16.0".ljust(len(arrow))
     path.write_bytes(path.read_bytes().replace(arrow, java))
     for name in ("ratio", "text"):  # the second change takes what the first wrote as it is
-        snapshot = DeltaLog(tmp_path).snapshot()
+        snapshot = DeltaLog(tmp_path).open_snapshot()
         plan = _plan(snapshot, UPDATE)
         found = rewrite_changed_files(plan, [_changes({0: [(1, 0)]}, {name: _NEW[name]})])
         stats = json.loads(found.result.adds[0]["stats"])
@@ -322,7 +323,7 @@ def test_deleted_rows_stay_deleted(tmp_path: Path) -> None:
     (path,) = snapshot.live_files().table["path"].to_pylist()
     commit_dml(snapshot, DmlCommand("DELETE", deleted={path: np.array([0, 5], np.uint64)}))
     set_properties(DeltaLog(tmp_path), {"delta.enableDeletionVectors": "false"})
-    snapshot = DeltaLog(tmp_path).snapshot()
+    snapshot = DeltaLog(tmp_path).open_snapshot()
     plan = _plan(snapshot, UPDATE)
     found = rewrite_changed_files(plan, [_changes({0: [(6, 0)]}, {"text": _NEW["text"]})])
     after = _commit(snapshot, plan, found)
@@ -351,14 +352,14 @@ def test_rows_keep_their_ids(tmp_path: Path) -> None:
     fields = ("row_id", "row_commit_version")
 
     def ids(snapshot: Snapshot) -> dict[int, tuple[int, int]]:
-        rows = snapshot.scan(metadata_columns=fields).to_arrow().to_pylist()
+        rows = Scan(snapshot, metadata_columns=fields).to_arrow().to_pylist()
         return {row["id"]: tuple(row["_metadata"][name] for name in fields) for row in rows}
 
     before = ids(snapshot)
     plan = _plan(snapshot, UPDATE)
     found = rewrite_changed_files(plan, [_changes({1: [(1, 0)]}, {"text": _NEW["text"]})])
     _commit(snapshot, plan, found)
-    after = ids(DeltaLog(tmp_path).snapshot())
+    after = ids(DeltaLog(tmp_path).open_snapshot())
     (changed,) = [id for id in after if after[id] != before[id]]
     assert after[changed] == (before[changed][0], 2)
 

@@ -46,7 +46,7 @@ def data_file(table: Path) -> Path:
 
 
 def _is_live(table: Path, path: Path) -> bool:
-    live = DeltaLog(table).snapshot().live_files().table
+    live = DeltaLog(table).open_snapshot().live_files().table
     plain = [
         live["path"][n].as_py() for n in range(live.num_rows) if live["deletionVector"][n].as_py() is None
     ]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.optimize.auto_compact import (
     AutoCompaction,
     auto_compact,
     auto_compaction_of,
     is_enabled,
 )
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.kernel.commands.whole_tables import bodies, ids, rows
 
 ON = {"delta.autoOptimize.autoCompact": "true"}

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     ConcurrentDeleteReadException,
     DataFileError,
@@ -21,7 +22,6 @@ from delta_ds.kernel.commands.optimize.command import optimize, rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import FULL, PURGE, ZORDER, OptimizeRequest, settings_of
-from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.kernel.commands.whole_tables import bodies, ids, rows, with_vector
 
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -114,7 +114,7 @@ def test_a_predicate_that_partitions_cannot_decide_is_refused(
 
 def test_bins_are_filled_up_to_the_file_size_and_single_files_left_alone(tmp_path: Path) -> None:
     log = _appended(tmp_path, *(ids(*range(n, n + 50)) for n in range(0, 250, 50)))
-    size = max(log.snapshot().live_files().table["size"].to_pylist())
+    size = max(log.open_snapshot().live_files().table["size"].to_pylist())
     request = OptimizeRequest().with_settings(max_file_size=2 * size + 10)
     done = optimize(log, request)
     assert (done.metrics["numBins"], done.metrics["numFilesRemoved"]) == (2, 4)
@@ -137,7 +137,7 @@ def test_large_files_are_no_candidates_unless_many_rows_are_deleted(tmp_path: Pa
         "numDeletionVectorsRemoved": 1, "numDeletionVectorRowsRemoved": 1,
     }  # fmt: skip
     assert rows(log) == [2, 3, 7, 8]
-    assert log.snapshot().live_files().table["deletionVector"].null_count == 1
+    assert log.open_snapshot().live_files().table["deletionVector"].null_count == 1
 
 
 def test_append_only_tables_may_be_optimized(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_purge_of_a_file_without_rows_left_removes_it(tmp_path: Path) -> None:
     table.delete_rows(add, [0])
     log = DeltaLog(tmp_path)
     done = optimize(log, OptimizeRequest(PURGE))
-    assert (done.metrics["numFilesAdded"], log.snapshot().live_files().num_rows) == (0, 0)
+    assert (done.metrics["numFilesAdded"], log.open_snapshot().live_files().num_rows) == (0, 0)
 
 
 # ---------------------------------------------------------------- order
@@ -218,7 +218,7 @@ def test_zorder_narrows_the_ranges_of_files(
     if not in_memory:
         monkeypatch.setattr(clustering_sort, "IN_MEMORY_BYTES", 0)
         monkeypatch.setattr(clustering_sort, "PIECE_BYTES", 2000)
-    size = sum(log.snapshot().live_files().table["size"].to_pylist())
+    size = sum(log.open_snapshot().live_files().table["size"].to_pylist())
     request = OptimizeRequest(ZORDER, columns=columns).with_settings(max_file_size=size // 8)
     done = optimize(log, request)
     assert rows(log) == list(range(4000))
@@ -275,7 +275,7 @@ def test_rows_are_arranged_by_structs_and_arrays(
     if not in_memory:
         monkeypatch.setattr(clustering_sort, "IN_MEMORY_BYTES", 0)
         monkeypatch.setattr(clustering_sort, "PIECE_BYTES", 2000)
-    size = sum(log.snapshot().live_files().table["size"].to_pylist())
+    size = sum(log.open_snapshot().live_files().table["size"].to_pylist())
     done = optimize(log, OptimizeRequest(ZORDER, columns=columns).with_settings(max_file_size=size // 8))
     assert rows(log) == list(range(4000))
     if columns != ("l",):

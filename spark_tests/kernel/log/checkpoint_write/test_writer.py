@@ -18,7 +18,7 @@ from delta_ds.kernel.log.checkpoint_write import file as checkpoint_file
 from delta_ds.kernel.log.checkpoint_write import rows as checkpoint_rows
 from delta_ds.kernel.log.checkpoint_write import state, writer
 from delta_ds.kernel.log.last_checkpoint import checksum
-from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.testing import Action, TableBuilder, metadata_action, protocol_action
 from spark_tests.full_form import examples

@@ -19,6 +19,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
+from delta_ds.kernel.scan.scan import Scan
 from spark_tests.kernel.storage.coordination.helpers import NAME, Managed
 
 CORPUS = Path(__file__).parents[3] / "conformance/corpora/acceptance/tables"
@@ -72,8 +73,8 @@ def test_a_table_of_another_engine_is_read_once_a_catalog_takes_it(tmp_path: Pat
     with pytest.raises(UnsupportedFeatureError, match="commitCoordinator"):
         DeltaLog(tmp_path / "table").snapshot()
     log = catalog(tmp_path).register(NAME, str(tmp_path / "table"))
-    before = log.snapshot()
-    rows = before.scan().to_arrow()
+    before = log.open_snapshot()
+    rows = Scan(before).to_arrow()
     assert before.live_files().num_rows or not rows.num_rows
     set_properties(log, {"delta.checkpointInterval": "7"})
     assert (log.snapshot().version, log.snapshot().scan().count()) == (before.version + 1, rows.num_rows)

@@ -143,7 +143,7 @@ def test_every_reader_sees_one_history_and_it_is_published_in_order(
                 check_reader(table, history, 0, opened_before if flag else None)
             check_published(log, history)
         check_reader(table, history, 0, opened_before)
-        DeltaLog.at(opened_before).checkpoint()
+        DeltaLog(opened_before).checkpoint()
         check_published(log, history)
         assert len(table.published()) == len(history)
         assert table.coordinator.ratified(table.table).commits == ()

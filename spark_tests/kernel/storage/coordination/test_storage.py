@@ -101,7 +101,7 @@ def test_a_copy_in_another_process_reads_what_was_listed_without_asking(managed:
 def test_who_only_reads_and_writes_data_files_needs_no_coordinator(managed: Managed) -> None:
     """As executors on other machines, which cannot open its database."""
     managed.append(0)
-    storage = managed.open().snapshot().storage
+    storage = managed.open().open_snapshot().storage
     copy = pickle.loads(pickle.dumps(storage))
     os.rename(managed.options["coordinatorUrl"], f"{managed.options['coordinatorUrl']}.away")
     with copy.open_output("part-1.parquet") as stream:
@@ -164,12 +164,12 @@ def test_a_commit_looks_the_same_before_and_after_it_is_published(managed: Manag
     managed.append(0)
     log = managed.open()
     transaction = log.start_transaction()
-    assert transaction.snapshot is not None
+    assert transaction.base is not None
     managed.append(1)
     unpublish(managed, 1)
-    before = log.start_transaction().snapshot
+    before = log.start_transaction().base
     managed.append(2)
-    after = log.start_transaction().snapshot
+    after = log.start_transaction().base
     assert before is not None and after is not None
     path = f"_delta_log/{1:020}.json"
     assert after.version == 2

@@ -15,7 +15,7 @@ def test_the_log_of_schemas_is_no_table_of_the_coordinator(tmp_path: Path) -> No
     place = str(tmp_path / "checkpoint/_schemas")
     given = {f"storage.{name}": value for name, value in managed.options.items()}
     options = parse_stream_read_options({"path": str(managed.path), "schemaTrackingLocation": place, **given})
-    state = managed.open().snapshot().table_state
+    state = managed.open().open_snapshot().table_state
     log = SchemaLog(options, state)
     log.append(state)
     current = SchemaLog(options, state).current

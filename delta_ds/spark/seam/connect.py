@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from delta_ds.spark.commands.engines.connect_expressions import ConnectExpressions
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.seam.connect_expressions import ConnectExpressions
+from delta_ds.spark.seam.connect_writes import ConnectWrites
+from delta_ds.spark.seam.engine import CONNECT
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
-    from delta_ds.spark.commands.engines.engine import TablesRead, Transaction
+    from delta_ds.spark.seam.engine import Engine, TablesRead, Transaction
 
 _Table = TypeVar("_Table")
 
@@ -24,10 +27,13 @@ _Table = TypeVar("_Table")
 class Connect:
     """See `Engine`. What only a JVM can tell is not known; the server resolves expressions anew for each query."""
 
+    kind = CONNECT
     fixes_values = False
 
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
         self.expressions = ConnectExpressions()
+        self.writes = ConnectWrites()
 
     # --- rows
 
@@ -75,8 +81,8 @@ class Connect:
 
     # --- writing
 
-    def row_columns(self) -> Callable[..., Any] | None:
-        return None
+    def row_rules(self) -> None:
+        """None: a client has no session of the server's in which names mean Spark's functions only."""
 
     def write(
         self,
@@ -120,3 +126,21 @@ class Connect:
 
     def described(self, text: str) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def send(self, archive: Callable[[str], str]) -> str:
+        from pyspark.errors import PySparkException
+
+        with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as folder:
+            try:
+                self._spark.addArtifacts(archive(folder), pyfile=True)
+            except PySparkException as error:
+                # Its name is that of its contents, so what is there is the same.
+                if error.getCondition() != "ARTIFACT_ALREADY_EXISTS":
+                    raise
+        return "workers of this session"
+
+    def shares_files(self, other: Engine) -> bool:
+        return False
+
+    def workers(self) -> tuple[bool, str]:
+        return True, "the server's, which are not looked at"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.dml import INVALID_NON_DETERMINISTIC_EXPRESSIONS, UNSUPPORTED_SUBQUERY
-from delta_ds.spark.commands.engines.engine import ResolutionScope, Resolved
-from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.native import resolution
 from delta_ds.spark.native.catalyst import conditions
+from delta_ds.spark.native.columns import HIDDEN
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.schema import from_spark
+from delta_ds.spark.seam.engine import ResolutionScope, Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

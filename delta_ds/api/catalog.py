@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from delta_ds.api.delta_log import DeltaLog
+from delta_ds.api.snapshot import Snapshot
 from delta_ds.conditions.coordination import (
     COORDINATOR_KEEPS_NO_SECRETS,
     NOT_CATALOG_MANAGED,
@@ -12,11 +14,10 @@ from delta_ds.conditions.coordination import (
 )
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.arguments import checked
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.features import CATALOG_MANAGED
 from delta_ds.kernel.log.replay import load_table_state
 from delta_ds.kernel.log.segment import find_segment, list_log
-from delta_ds.kernel.snapshot import Snapshot, open_snapshot
+from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.coordination.records import ManagedTable, RatifiedCommits
 from delta_ds.kernel.storage.coordination.registry import coordinator_for
 from delta_ds.kernel.storage.coordination.storage import CoordinatedStorage
@@ -435,7 +436,7 @@ class Moment:
         0
         """
         storage, answer = self._tables[name]
-        return open_snapshot(storage.at(answer))
+        return Snapshot(open_snapshot(storage.at(answer)))
 
     def options(self, name: str) -> dict[str, Any]:
         """The options by which Spark reads one of the tables as it was at the moment; their values are not shown.

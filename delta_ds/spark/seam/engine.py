@@ -1,4 +1,4 @@
-"""What commands ask of a session: the face that each kind of session has its own class for.
+"""What is asked of a session above `engines` and `native`: the face that each kind has its own class for.
 
 Commands know no kinds of sessions. What differs between them is here, and what one cannot do it says by its answer: no
 rows of its own (None), columns of two queries that do not mean the same (False).
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from delta_ds.conditions.record import ErrorCondition
     from delta_ds.exceptions import UnsupportedOperationError
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
-    from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
     from delta_ds.spark.native.resolution import ExpressionContext
+    from delta_ds.spark.seam.writes import Writes
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,20 @@ class TablesRead(Protocol):
         ...
 
 
+class RowRules(Protocol):
+    """What tables demand of rows, evaluated by Spark: constraints, generated columns, types."""
+
+    def columns_of(self, text: str) -> Sequence[tuple[str, ...]]:
+        """The columns that an SQL expression reads, see `plan_dml`."""
+        ...
+
+    def applied(
+        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+    ) -> DataFrame | None:
+        """The rows as the table stores them, see `stored_rows`; None where Spark cannot do all that the plan wants."""
+        ...
+
+
 class Expressions(Protocol):
     """What a kind of session knows of expressions: of their meaning, and of what they say in the kernel's terms."""
 
@@ -197,26 +212,35 @@ class Expressions(Protocol):
         ...
 
 
+CLASSIC, CONNECT = "classic", "connect"
 _Table = TypeVar("_Table")
 # The application and version that a commit counts as.
 Transaction = tuple[str, int]
 
 
 class Engine(Protocol):
-    """A session as commands see it; made by `engine_of`.
+    """A session as commands and writes see it; made by `engine_of`.
 
     Attributes
     ----------
+    kind
+        `CLASSIC` or `CONNECT`, for `register` and for what is told.
     fixes_values
         Whether what was resolved has one value in all queries of a command: the present, say. Where it has not, a
         command that reads rows twice has to keep them.
     """
 
+    kind: str
     fixes_values: bool
 
     @property
     def expressions(self) -> Expressions:
         """What it knows of expressions."""
+        ...
+
+    @property
+    def writes(self) -> Writes:
+        """What it does for writes of rows."""
         ...
 
     # --- rows
@@ -296,8 +320,8 @@ class Engine(Protocol):
 
     # --- writing
 
-    def row_columns(self) -> Callable[..., Any] | None:
-        """What makes columns of SQL of the table's rules, see `plan_dml`; None: tasks evaluate them."""
+    def row_rules(self) -> RowRules | None:
+        """Who evaluates what tasks cannot; None: nobody."""
         ...
 
     def write(
@@ -361,4 +385,16 @@ class Engine(Protocol):
 
     def described(self, text: str) -> AbstractContextManager[None]:
         """Describe the jobs of the block in Spark's UI."""
+        ...
+
+    def send(self, archive: Callable[[str], str]) -> str:
+        """Give Python tasks an archive to import from, which is written into a folder; who has it from now on."""
+        ...
+
+    def shares_files(self, other: Engine) -> bool:
+        """Whether what was sent for another session is there for this one too."""
+        ...
+
+    def workers(self) -> tuple[bool, str]:
+        """Whether Python workers can run this package, as far as is known without a job; which they are, or why not."""
         ...

@@ -7,31 +7,31 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
+from delta_ds.api.snapshot import Snapshot
+from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
+from delta_ds.kernel.transaction.table_log import TableLog, milliseconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.api.transaction import Transaction
     from delta_ds.kernel.blame.blame import Blame
     from delta_ds.kernel.changes import ChangeFeed
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.layout.timeline import Timeline
     from delta_ds.kernel.log.history import History
     from delta_ds.kernel.plot.plots import Plots
-    from delta_ds.kernel.transaction.current import Current
-    from delta_ds.kernel.transaction.transaction import Transaction
     from delta_ds.kernel.write.arrow import ArrowStream
 
 
-@internal("at", "storage")
+@internal("open_snapshot", "storage")
 @checked
-class DeltaLog:
+class DeltaLog(TableLog):
     """The transaction log of the table at a path.
 
     Parameters
@@ -52,16 +52,7 @@ class DeltaLog:
     def __init__(
         self, path: str | os.PathLike[str] | Storage, storage_options: Mapping[str, Any] | None = None
     ) -> None:
-        self.storage: Storage = open_storage(path, storage_options)
-        self._current: Current | None = None
-
-    @classmethod
-    def at(cls, storage: Storage) -> DeltaLog:
-        """The log of the table on a storage that is open already."""
-        log = cls.__new__(cls)
-        log.storage = storage
-        log._current = None
-        return log
+        super().__init__(open_storage(path, storage_options))
 
     def snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
         """The table at a version, at a timestamp, or (neither given) as it is now.
@@ -90,15 +81,7 @@ class DeltaLog:
         >>> log.snapshot().version, log.snapshot(version=0).scan().count()
         (1, 2)
         """
-        latest = open_snapshot(self.storage)
-        if timestamp is not None:
-            if version is not None:
-                raise InvalidOptionError("give a version or a timestamp, not both")
-            version = history.version_at(
-                self.storage, list_log(self.storage), latest.table_state, _milliseconds(timestamp)
-            )
-        # A table whose newest version is damaged or not supported is refused at every version, as delta-spark does.
-        return latest if version in (None, latest.version) else open_snapshot(self.storage, version)
+        return Snapshot(self.open_snapshot(version, timestamp))
 
     def history(self, limit: int | None = None) -> History:
         """What was committed, newest first.
@@ -121,7 +104,7 @@ class DeltaLog:
         [(1, 'WRITE'), (0, 'WRITE')]
         """
         _check_from_zero(limit=limit)
-        latest = open_snapshot(self.storage)
+        latest = self.open_snapshot()
         return history.describe(self.storage, list_log(self.storage), latest.table_state, limit)
 
     @property
@@ -132,7 +115,7 @@ class DeltaLog:
         """
         from delta_ds.kernel.plot.plots import Plots
 
-        return Plots(lambda function, *arguments: function(self, *arguments))
+        return Plots(lambda function, *arguments: function(self.open_snapshot(), *arguments))
 
     def timeline(self, limit: int | None = None) -> Timeline:
         """How many files and bytes the table had at each version, by the log alone.
@@ -155,7 +138,7 @@ class DeltaLog:
         [0, 1, 2]
         """
         _check_from_zero(limit=limit)
-        return open_snapshot(self.storage).timeline(limit)
+        return self.snapshot().timeline(limit)
 
     def changes(
         self,
@@ -208,8 +191,8 @@ class DeltaLog:
             self.storage,
             start,
             end,
-            None if starting_timestamp is None else _milliseconds(starting_timestamp),
-            None if ending_timestamp is None else _milliseconds(ending_timestamp),
+            None if starting_timestamp is None else milliseconds(starting_timestamp),
+            None if ending_timestamp is None else milliseconds(ending_timestamp),
             timezone,
             net,
             keys,
@@ -270,7 +253,8 @@ class DeltaLog:
         engine_info
             What the commit calls its writer; this package by default.
         use_statistics
-            See `Transaction`.
+            Whether a file that another commit added may be let pass because its statistics prove that it holds no row
+            that was looked for. By default only its partition values count, as in delta-spark.
 
         Raises
         ------
@@ -285,25 +269,9 @@ class DeltaLog:
         >>> transaction.read_version
         1
         """
-        from delta_ds.kernel.transaction.current import Current
-        from delta_ds.kernel.transaction.transaction import Transaction
+        from delta_ds.api.transaction import Transaction
 
-        if self._current is None:
-            self._current = Current(self.storage)
-        snapshot: Snapshot | None
-        try:
-            snapshot = self._current.snapshot() if version is None else open_snapshot(self.storage, version)
-        except NotADeltaTableError:
-            if not create or version is not None:
-                raise
-            snapshot = None
-        return Transaction(
-            self.storage,
-            snapshot,
-            engine_info=engine_info,
-            use_statistics=use_statistics,
-            current=self._current,
-        )
+        return self._start(Transaction, version, create, engine_info, use_statistics)
 
     def write(
         self,
@@ -412,13 +380,3 @@ def _check_from_zero(**numbers: int | None) -> None:
             raise InvalidOptionError(
                 f"{name} must not be negative, and is {number}", parameters={name: number}
             )
-
-
-def _milliseconds(timestamp: datetime | int) -> int:
-    if isinstance(timestamp, datetime):
-        if timestamp.tzinfo is None:
-            raise InvalidOptionError(
-                f"the timestamp {timestamp} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
-            )
-        return history.milliseconds(timestamp)
-    return timestamp

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from delta_ds.events.spark import PORTABLE_SCAN, PORTABLE_WRITE
-from delta_ds.spark.commands.engines.classic_expressions import ClassicExpressions
+from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
+from delta_ds.kernel.data.rows.plan import ColumnsOf
+from delta_ds.records import dataclass
+from delta_ds.spark.engines.environment import foreign_workers
 from delta_ds.spark.native import resolution, snapshot_isolation
 from delta_ds.spark.native.jvm import Jvm, NotNative
-from delta_ds.spark.native.row_columns import columns_of
+from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.scan import numbered_rows
 from delta_ds.spark.native.writer import refresh_cached_rows, stage
+from delta_ds.spark.seam.classic_expressions import ClassicExpressions
+from delta_ds.spark.seam.classic_writes import ClassicWrites
+from delta_ds.spark.seam.engine import CLASSIC
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
-    from delta_ds.spark.commands.engines.engine import TablesRead, Transaction
+    from delta_ds.spark.seam.engine import Engine, RowRules, TablesRead, Transaction
 
 _Table = TypeVar("_Table")
 
@@ -34,14 +39,31 @@ _CONSTANTS = frozenset(["LocalRelation", "Range", "OneRowRelation"])
 BROADCAST_BYTES = 128 << 20
 
 
+@dataclass(frozen=True)
+class _Rules:
+    """See `RowRules`."""
+
+    columns_of: ColumnsOf
+
+    def applied(
+        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+    ) -> DataFrame | None:
+        try:
+            return stored_rows(rows, plan, places, unchecked)
+        except NotNative:
+            return None
+
+
 class Classic:
     """See `Engine`; what Spark's own reader and writer cannot do is told of, and done by tasks with this package."""
 
+    kind = CLASSIC
     fixes_values = True
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self.expressions = ClassicExpressions(spark)
+        self.writes = ClassicWrites(spark)
 
     # --- rows
 
@@ -121,11 +143,11 @@ class Classic:
 
     # --- writing
 
-    def row_columns(self) -> Callable[..., Any] | None:
+    def row_rules(self) -> RowRules | None:
         try:
-            return columns_of(self._spark)
+            return _Rules(columns_of(self._spark))
         except NotNative:
-            return None  # the tasks then evaluate them
+            return None
 
     def write(
         self,
@@ -183,3 +205,19 @@ class Classic:
             yield
         finally:
             context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away
+
+    def send(self, archive: Callable[[str], str]) -> str:
+        context = self._spark.sparkContext
+        # Executors fetch it from the driver when they start; this folder is there as long as the application is.
+        context.addPyFile(archive(str(context._temp_dir)))
+        return "executors"
+
+    def shares_files(self, other: Engine) -> bool:
+        return isinstance(other, Classic) and other._spark.sparkContext is self._spark.sparkContext
+
+    def workers(self) -> tuple[bool, str]:
+        problem = foreign_workers(self._spark)
+        if problem is None:
+            return True, str(self._spark.sparkContext.pythonExec)
+        FOREIGN_WORKERS.log(reason=problem)
+        return False, problem

@@ -22,9 +22,9 @@ from delta_ds.kernel.expressions.tree import (
 )
 from delta_ds.kernel.schema.types import DataType, StructType
 from delta_ds.records import replace
-from delta_ds.spark.commands.engines.engine import ResolutionScope, Resolved, source_text
-from delta_ds.spark.commands.file_scan_source import HIDDEN
+from delta_ds.spark.native.columns import HIDDEN
 from delta_ds.spark.schema import from_spark
+from delta_ds.spark.seam.engine import ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -1,0 +1,31 @@
+"""`Transaction`: the transaction of the kernel, with the version that was read as users hold it."""
+
+from __future__ import annotations
+
+from delta_ds.api.snapshot import Snapshot
+from delta_ds.kernel.transaction import transaction
+
+
+class Transaction(transaction.Transaction):
+    """An optimistic transaction on a table: read, collect actions, commit once.
+
+    Whatever is read for the sake of the commit has to be read through the transaction, or be made known to it:
+    commits of others are checked against it. A transaction without reads that only adds files is a blind append.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa
+    >>> from delta_ds import DeltaLog
+    >>> from delta_ds.testing import TableBuilder
+    >>> table = TableBuilder(tempfile.mkdtemp())
+    >>> table.create(pa.schema([("id", pa.int64())]))
+    0
+    >>> add = table.write_file(pa.table({"id": [1, 2]}))
+    >>> DeltaLog(table.path).start_transaction().add(add["add"]).commit("WRITE", {"mode": "Append"})
+    1
+    """
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The version that was read; None if there is no table yet."""
+        return None if self.base is None else Snapshot(self.base)
