@@ -14,7 +14,7 @@ from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.table_log import TableLog, milliseconds
+from delta_ds.kernel.table_log import TableLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,7 +137,6 @@ class DeltaLog(TableLog):
         >>> DeltaLog("examples/data/sales").timeline().versions["version"].to_pylist()[:3]
         [0, 1, 2]
         """
-        _check_from_zero(limit=limit)
         return self.snapshot().timeline(limit)
 
     def changes(
@@ -191,8 +190,8 @@ class DeltaLog(TableLog):
             self.storage,
             start,
             end,
-            None if starting_timestamp is None else milliseconds(starting_timestamp),
-            None if ending_timestamp is None else milliseconds(ending_timestamp),
+            None if starting_timestamp is None else history.milliseconds(starting_timestamp),
+            None if ending_timestamp is None else history.milliseconds(ending_timestamp),
             timezone,
             net,
             keys,
@@ -271,7 +270,16 @@ class DeltaLog(TableLog):
         """
         from delta_ds.api.transaction import Transaction
 
-        return self._start(Transaction, version, create, engine_info, use_statistics)
+        started = super().start_transaction(
+            version, create=create, engine_info=engine_info, use_statistics=use_statistics
+        )
+        return Transaction(
+            self.storage,
+            started.base,
+            engine_info=engine_info,
+            use_statistics=use_statistics,
+            current=self._current,
+        )
 
     def write(
         self,
@@ -288,9 +296,10 @@ class DeltaLog(TableLog):
             Columns by name; a reader is read only once the write is planned. DataFrames of pandas (without their index)
             and polars, relations of DuckDB and whatever else has `__arrow_c_stream__` do too.
         mode
-            `append` or `overwrite`.
+            `append`, `overwrite`, `ignore` (where there is a table, nothing is written), `error` or `errorifexists`.
         options
-            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`.
+            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`. The log has
+            `path` and those of the store.
         misnamed
             None: what is given by another name is refused, with what may have been meant.
 

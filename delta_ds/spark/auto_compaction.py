@@ -12,7 +12,7 @@ from delta_ds.kernel.commands.optimize.auto_compact import (
     auto_compact,
     is_enabled,
 )
-from delta_ds.kernel.transaction.table_log import TableLog
+from delta_ds.kernel.table_log import TableLog
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.engines.origin import engine_info
 

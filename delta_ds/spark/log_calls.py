@@ -14,7 +14,6 @@ from delta_ds.exceptions import (
     NotADeltaTableError,
 )
 from delta_ds.kernel.alter import constraints, identity
-from delta_ds.kernel.blame.blame import Blame
 from delta_ds.kernel.card import Card
 from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
@@ -129,6 +128,8 @@ def blamed(
     DeltaError
         As `DeltaLog.blame`.
     """
+    from delta_ds.kernel.blame.blame import Blame
+
     found = Blame(snapshot_at(log, version, timestamp, timezone), columns=columns)
     return found.scan.snapshot.version, found.scan.schema.names
 

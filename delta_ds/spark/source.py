@@ -10,7 +10,6 @@ from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMes
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
-from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.engines.sealed import Sealed
@@ -128,19 +127,17 @@ class DeltaSource(DataSource, Sealed):
         DeltaError
             The rows do not fit the table, or it cannot be written; nothing was.
         """
+        from delta_ds.kernel.write.intent import APPEND, OVERWRITE, batch_intent
         from delta_ds.kernel.write.plan import plan_write
-        from delta_ds.spark.writer import DeltaWriter, find_target
+        from delta_ds.kernel.write.target import find_target
+        from delta_ds.spark.writer import DeltaWriter
 
-        zone = machine_time_zone()
         check_path(self.options)
-        options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
-        target = find_target(options)
+        mode = OVERWRITE if overwrite else APPEND
+        target = find_target(batch_intent(self.options, mode, time_zone=machine_time_zone()))
         if target.nothing_to_do:
             return NothingWriter()
-        data = schema_of(schema.jsonValue())
-        return DeltaWriter(
-            plan_write(target.storage, target.snapshot, data, options, overwrite=overwrite, timezone=zone)
-        )
+        return DeltaWriter(plan_write(target, schema_of(schema.jsonValue())))
 
     def _read_options(self) -> ReadOptions:
         check_path(self.options)
@@ -186,11 +183,15 @@ def open_read(
 
 
 def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> Rows | Changes:
-    from delta_ds.api.delta_log import DeltaLog
+    from delta_ds.kernel.storage.open import open_storage
+    from delta_ds.kernel.table_log import TableLog
     from delta_ds.spark.batch import Changes, Pin, Rows
 
-    log = DeltaLog(options.path, options.storage_options)
+    storage = open_storage(options.path, options.storage_options)
     if options.change_feed:
+        from delta_ds.api.delta_log import DeltaLog
+
+        log = DeltaLog(storage)
         if pin is not None:
             feed = log.changes(pin.first, pin.last, net=options.net, keys=options.keys)
         else:
@@ -203,7 +204,10 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
                 keys=options.keys,
             )
         return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
-    snapshot = log.open_snapshot(pin.last) if pin else log.open_snapshot(options.version, options.timestamp)
+    opened = TableLog(storage)
+    snapshot = (
+        opened.open_snapshot(pin.last) if pin else opened.open_snapshot(options.version, options.timestamp)
+    )
     if not snapshot.schema.fields and not without_columns:
         raise READ_TABLE_WITHOUT_COLUMNS(version=snapshot.version, table=snapshot.storage.url)
     return Rows(snapshot, Pin(None, snapshot.version), options)

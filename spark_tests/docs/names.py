@@ -87,7 +87,7 @@ def _methods() -> frozenset[str]:
     from pyspark.sql import streaming
 
     import delta_ds
-    from delta_ds.kernel import catalog, delta_log
+    from delta_ds.api import catalog, delta_log
     from delta_ds.spark import builder, table
     from delta_ds.spark.commands.merge import builder as merges
 

@@ -146,7 +146,7 @@ _PICKLED = base64.b64encode(zlib.compress(pickle.dumps(_Payload()))).decode()
         _PICKLED,
         json.dumps(_PICKLED + "}"),
         json.dumps({"function": "os:system"}),
-        json.dumps({"function": "kernel.delta_log:DeltaLog.write"}),
+        json.dumps({"function": "api.delta_log:DeltaLog.write"}),
         json.dumps({"partial": [{"function": "builtins:eval"}, ["1"], {}]}),
         json.dumps({"record": ["kernel.storage.filesystem:Storage", "x"]}),
         json.dumps({"record": ["subprocess:Popen", "true"]}),

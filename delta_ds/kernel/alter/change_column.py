@@ -65,7 +65,7 @@ from delta_ds.kernel.table_state import TableState
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 _NESTED = {
     StructType: CANNOT_UPDATE_FIELD_STRUCT_TYPE,

@@ -28,7 +28,7 @@ from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, S
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 MOST_COLUMNS = 4
 _ELIGIBLE = frozenset(

@@ -57,7 +57,7 @@ from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 __all__ = ["NewColumn", "add_columns", "alter_column", "drop_columns", "place_columns", "rename_column"]
 

@@ -21,7 +21,7 @@ from delta_ds.kernel.properties import CONSTRAINT_PREFIX
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 _TOKEN = re.compile(
     r"""(?P<hidden>\s+|--[^\n]*|/\*.*?\*/)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`"""

@@ -21,7 +21,7 @@ from delta_ds.kernel.table_state import TableState
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 
 def identity_step(state: TableState, column: str) -> int:

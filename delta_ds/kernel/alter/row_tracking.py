@@ -26,7 +26,7 @@ from delta_ds.records import replace
 if TYPE_CHECKING:
     from delta_ds.kernel.actions import Protocol
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 PROPERTIES = (

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 

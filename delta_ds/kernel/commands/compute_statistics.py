@@ -29,7 +29,7 @@ from delta_ds.records import dataclass
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 _AT_ONCE = 16
 _FILES_A_COMMIT = 20_000

@@ -47,7 +47,7 @@ from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 _FILES_AT_ONCE = 16
 _SINK_LOG = "_spark_metadata"

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.storage.uri import Address
+    from delta_ds.kernel.table_log import TableLog
     from delta_ds.kernel.table_state import TableState
-    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 # In `tags` of an `add`: id of the source, path and vector there, and the vector here, as a JSON list.

@@ -79,7 +79,7 @@ from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 _BARRIER = 3  # commits with a checkpoint each, so that no old reader has to replay commits with the feature
 

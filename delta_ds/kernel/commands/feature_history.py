@@ -20,7 +20,7 @@ from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.feature_removal import trace_of
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 
 def check_history(log: TableLog, feature: str, shown: re.Pattern[bytes]) -> None:

@@ -13,7 +13,7 @@ from delta_ds.kernel.iceberg_compatibility import ICEBERG, writes_metadata
 from delta_ds.kernel.transaction.symlink_manifest import write_manifests
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 SYMLINK_FORMAT_MANIFEST = "symlink_format_manifest"
 _MODES = (SYMLINK_FORMAT_MANIFEST, ICEBERG)

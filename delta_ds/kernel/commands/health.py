@@ -22,7 +22,7 @@ from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 # What has no name in the history, or two.
 STATISTICS, VACUUM, CHECKPOINT = "statistics", "VACUUM", "checkpoint"

@@ -22,7 +22,7 @@ from delta_ds.kernel.work import Work
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 # Files first, then what is said of those that stay; VACUUM deletes what these left, where nothing is retained; the
 # checkpoint is of the last version.

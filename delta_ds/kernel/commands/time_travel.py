@@ -10,7 +10,7 @@ from delta_ds.kernel.options import values
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 Timestamp = datetime | int | str
 

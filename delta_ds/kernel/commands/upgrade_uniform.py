@@ -34,7 +34,7 @@ from delta_ds.kernel.properties import (
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 VERSIONS = (1, 2)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.arrow_buffers import integers, numbers, texts
 from delta_ds.kernel.card import MOST_ROWS, Card, Shown, size_text, table_of
 from delta_ds.kernel.log import history
@@ -88,9 +89,13 @@ def timeline(latest: Snapshot, limit: int | None) -> Timeline:
 
     Raises
     ------
+    InvalidOptionError
+        The limit is negative.
     LogError
         A file of the log is damaged.
     """
+    if limit is not None and limit < 0:
+        raise InvalidOptionError(f"limit must not be negative, and is {limit}", parameters={"limit": limit})
     storage = latest.storage
     listing = list_log(storage)
     versions = _unbroken([v for v in history.reachable_versions(listing) if v <= latest.version])

@@ -17,7 +17,7 @@ from delta_ds.conditions.log import (
     MISSING_COMMIT_TIMESTAMP,
     TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
 )
-from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
+from delta_ds.exceptions import CorruptLogFileError, InvalidOptionError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import CommitInfo
 from delta_ds.kernel.card import Card, Shown, plain, table_of
 from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
@@ -173,8 +173,20 @@ def _newest_at(storage: Storage, times: Mapping[int, int], timestamp: int, *, op
     return newest
 
 
-def milliseconds(timestamp: datetime) -> int:
-    """The time of the log, ms since 1970, that an aware datetime falls into; seconds as floats would round it."""
+def milliseconds(timestamp: datetime | int) -> int:
+    """The time of the log, ms since 1970, that an aware datetime falls into; seconds as floats would round it.
+
+    Raises
+    ------
+    InvalidOptionError
+        The datetime has no time zone.
+    """
+    if not isinstance(timestamp, datetime):
+        return timestamp
+    if timestamp.tzinfo is None:
+        raise InvalidOptionError(
+            f"the timestamp {timestamp} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
+        )
     return (timestamp - _EPOCH) // _MILLISECOND
 
 

@@ -84,6 +84,10 @@ class Option:
         Older names.
     condition
         The error condition of a wrong value.
+    setting
+        The setting of a session that stands for it where a call does not give it.
+    batch_only
+        Why a stream does not take it; None: it does.
     """
 
     name: str
@@ -94,6 +98,8 @@ class Option:
     parse: Callable[[str, tzinfo], Any]
     aliases: tuple[str, ...] = ()
     condition: str = ILLEGAL_OPTION.name
+    setting: str | None = None
+    batch_only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

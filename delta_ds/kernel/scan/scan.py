@@ -17,8 +17,7 @@ from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.expressions.tree import Expression
-from delta_ds.kernel.scan.scan_course import ScanCourse
-from delta_ds.kernel.scan.skipping import Pruning, SkippingRules, row_numbers, skipping_rules
+from delta_ds.kernel.scan.skipping import Pruning, ScanCourse, SkippingRules, row_numbers, skipping_rules
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.records import replace

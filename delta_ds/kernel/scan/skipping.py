@@ -9,6 +9,7 @@ Source: PROTOCOL.md, "Per-file Statistics" and "Partition Value Serialization".
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,9 +33,12 @@ from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.field_metadata import GENERATION_EXPRESSION
 from delta_ds.kernel.schema.types import LONG, DataType, StructField, StructType
 from delta_ds.records import dataclass
+from delta_ds.reporting import listeners
+from delta_ds.reporting.reports import ScanReport
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import FilesToPrune
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 # A rule names its conjunct; a list of a thousand values is not worth a thousand lines.
 _MOST_LETTERS = 200
@@ -275,3 +279,40 @@ class _Steps:
 def _short(part: Expression) -> str:
     text = str(part)
     return text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 3] + "..."
+
+
+class ScanCourse:
+    """What is noted while files are chosen, by several threads: nothing, unless somebody listens."""
+
+    __slots__ = ("_parts", "_started", "_wanted")
+
+    def __init__(self) -> None:
+        self._wanted = listeners.is_wanted(ScanReport)
+        self._started = time.perf_counter()
+        self._parts: list[Pruning] = []
+
+    def noted(self, pruning: Pruning) -> Pruning:
+        """The same pruning."""
+        if self._wanted:
+            self._parts.append(pruning)
+        return pruning
+
+    def tell(self, version: Snapshot, sizes: pa.ChunkedArray) -> None:
+        """Report what was chosen: the sizes, bytes, of the files that are read."""
+        if not self._wanted:
+            return
+        skipped: dict[str, int] = {}
+        for pruning in self._parts:
+            for reason in pruning.reasons:
+                skipped[reason.source] = skipped.get(reason.source, 0) + len(reason.rows)
+        listeners.report(
+            ScanReport(
+                table=version.storage.url,
+                version=version.version,
+                files=len(sizes) + sum(skipped.values()),
+                files_kept=len(sizes),
+                bytes_kept=int(pc.sum(sizes).as_py() or 0),
+                skipped=skipped,
+                seconds=time.perf_counter() - self._started,
+            )
+        )

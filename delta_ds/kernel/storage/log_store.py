@@ -12,9 +12,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 
-from delta_ds.events.transactions import COMMIT_UNCONFIRMED
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
-from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.write_errors import NOTHING_WRITTEN
 
@@ -67,6 +65,8 @@ class ConditionalLogStore(LogStore):
             if attempt:
                 if time.monotonic() > ends:
                     break
+                from delta_ds.kernel.storage.backoff import pause
+
                 pause(attempt)
             problem: Exception
             refused: StorageError | None = None
@@ -93,6 +93,8 @@ class ConditionalLogStore(LogStore):
             # the commit is not there, after nothing was left open, makes it certain.
             if refused is not None and there is False and not sent:
                 raise refused
+            from delta_ds.events.transactions import COMMIT_UNCONFIRMED
+
             COMMIT_UNCONFIRMED.log(table=self.storage.url, version=version, attempt=attempt + 1)
         raise uncertain_error(self.storage.url, version, problem) from problem
 

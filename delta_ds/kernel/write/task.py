@@ -65,8 +65,6 @@ def write_rows(
     StorageError
         A file cannot be written; the same.
     """
-    if plan.done:
-        return TaskResult()
     pipeline = RowPipeline(plan.rows, task)
     files = FileWriter(plan.storage, plan.files, task=task, folder=folder)
     changes = ChangeWriter(plan.storage, plan.files, task) if plan.overwrite_scope.records_changes else None

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.storage.open import open_storage
+from delta_ds.kernel.table_log import TableLog
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
 from delta_ds.spark import wire
@@ -63,11 +64,13 @@ class BlameSource(DataSource, Sealed):
         return FORMAT
 
     def _blame(self) -> Blame:
+        from delta_ds.kernel.blame.blame import Blame
+
         options = {name: text for name, text in self.options.items() if name != ASKED}
         parsed = parse_read_options(options)
         asked = self._asked
-        log = DeltaLog(parsed.path, parsed.storage_options)
-        return log.blame(asked.predicate, asked.columns, version=asked.version, timezone=asked.timezone)
+        log = TableLog(open_storage(parsed.path, parsed.storage_options))
+        return Blame(log.open_snapshot(asked.version), asked.predicate, asked.columns, asked.timezone)
 
     def schema(self) -> SparkStructType:
         return schemas.to_spark(self._blame().schema)

@@ -30,7 +30,7 @@ from delta_ds.kernel.options.session_settings import (
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.kernel.write.plan import has_transaction
+from delta_ds.kernel.write.target import has_transaction
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.auto_compaction import compact_after
@@ -43,6 +43,7 @@ from delta_ds.spark.engines.environment import tasks_problem
 from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.progress import work_of
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.session_facts import facts_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -123,6 +124,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             generates=tuple(generates),
             after=after,
             timezone=target.timezone,
+            facts=facts_of(target.spark),
         )
         try:
             self.plan = self._task_plan = target.ask(plan)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.dml.task import FILE, ROW, ROW_ID, ROW_VERSION
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
@@ -18,6 +17,8 @@ from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
+from delta_ds.kernel.storage.open import open_storage
+from delta_ds.kernel.table_log import TableLog
 from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark import wire
@@ -57,7 +58,7 @@ class TargetSource(DataSource, Sealed):
     def _snapshot(self) -> Snapshot:
         options = {name: text for name, text in self.options.items() if name != _FILES}
         parsed = parse_read_options(options)
-        return DeltaLog(parsed.path, parsed.storage_options).open_snapshot(self._version)
+        return TableLog(open_storage(parsed.path, parsed.storage_options)).open_snapshot(self._version)
 
     def schema(self) -> SparkStructType:
         # Places are known of every row, but what promises no nulls keeps Spark from ever asking.

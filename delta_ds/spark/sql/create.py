@@ -25,7 +25,7 @@ from delta_ds.kernel.schema.field_metadata import (
 )
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import replace
-from delta_ds.spark.catalog.creation import NewTable, create_empty
+from delta_ds.spark.catalog.creation import create_empty
 from delta_ds.spark.catalog.entries import RESERVED, check_address
 from delta_ds.spark.catalog.named import check_provider, named_catalog
 from delta_ds.spark.catalog.places import (
@@ -37,7 +37,7 @@ from delta_ds.spark.catalog.places import (
 from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.session.writing import as_existing_name
 from delta_ds.spark.table_names import is_ours, without_path
-from delta_ds.spark.writes.new_table import Definition, as_new_table
+from delta_ds.spark.writes.new_table import NewTable, as_new_table
 from delta_ds.spark.writes.write import write
 
 if TYPE_CHECKING:
@@ -110,18 +110,15 @@ def _place_in_catalog(spark: SparkSession, definition: JavaObject, location: str
 def _create_with_rows(
     definition: JavaObject, place: Place, table: NewTable, rows: DataFrame, options: Mapping[str, str]
 ) -> None:
-    described = Definition(
-        mode=table.mode,
-        partitioning=table.partitioning,
-        clustering=table.clustering or (),
-        properties=table.properties,
-        options=table.options,
-        comment=table.comment,
+    request = as_new_table(
+        rows,
+        table,
+        {**without_path(options), **place.store, "path": place.path},
         managed=place.managed,
         name=None if place.name is None else place.shown,
         is_save_as_table=definition.isSaveAsTable(),
     )
-    write(as_new_table(rows, described, {**without_path(options), **place.store, "path": place.path}))
+    write(request)
 
 
 # --- what the JVM says

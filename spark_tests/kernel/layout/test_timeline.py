@@ -118,8 +118,11 @@ def test_limits(tmp_path: Path) -> None:
         log.timeline(0).versions.schema == log.timeline(1).versions.schema == log.timeline().versions.schema
     )
     assert log.snapshot(2).timeline().versions["version"].to_pylist() == [0, 1, 2]
+    for timeline in (log.timeline, log.snapshot(2).timeline):
+        with pytest.raises(InvalidOptionError, match="limit must not be negative"):
+            timeline(-1)
     with pytest.raises(InvalidOptionError, match="limit must not be negative"):
-        log.timeline(-1)
+        log.plot.history(limit=-1)
 
 
 def test_text_names_the_newest_versions() -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 _Answer = TypeVar("_Answer")
 

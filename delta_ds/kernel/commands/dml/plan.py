@@ -19,7 +19,7 @@ from delta_ds.kernel.features import (
     DELETION_VECTORS,
 )
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.write import WriteOptions
+from delta_ds.kernel.options.session_facts import SessionFacts
 from delta_ds.kernel.properties import (
     TARGET_FILE_SIZE,
 )
@@ -27,6 +27,7 @@ from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
+from delta_ds.kernel.write.intent import command_intent
 from delta_ds.kernel.write.overwrite_scope import NOTHING, OverwriteScope
 from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.records import dataclass, field, replace
@@ -68,7 +69,7 @@ def plan_dml(
     generates: Collection[str] = (),
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
-    max_records_per_file: int | None = None,
+    facts: SessionFacts | None = None,
 ) -> DmlPlan:
     """Plan a change of rows of a version.
 
@@ -86,8 +87,8 @@ def plan_dml(
         The session time zone.
     columns_of
         Given where another engine evaluates the table's expressions, see `plan_rows`.
-    max_records_per_file
-        Rows of a file at most; None: any number.
+    facts
+        What the session says of the files that are written.
 
     Raises
     ------
@@ -101,16 +102,18 @@ def plan_dml(
     rows = plan_changed_rows(
         state, computed=computed, generates=generates, timezone=timezone, columns_of=columns_of
     )
+    intent = command_intent(name, facts or SessionFacts())
     files = write_spec(
         state,
-        max_records_per_file=max_records_per_file,
+        compression=intent.options.compression,
+        max_records_per_file=intent.options.max_records_per_file,
         target_file_size=TARGET_FILE_SIZE.of(state.properties),
         timezone=timezone,
         clustering_columns=snapshot.clustering_paths,
         extra_columns=tuple(StructField(name, LONG) for name in state.row_tracking_columns),
     )
     write = WritePlan(
-        storage=snapshot.storage, state=state, overwrite=False, options=WriteOptions(path=name),
+        storage=snapshot.storage, state=state, intent=intent,
         new_protocol=state.protocol != snapshot.protocol, new_metadata=state.metadata != snapshot.metadata,
         rows=rows, files=files, overwrite_scope=OverwriteScope(NOTHING),
     )  # fmt: skip

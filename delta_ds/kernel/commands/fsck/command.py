@@ -37,7 +37,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.work import Phase, Work
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 
 def check(log: TableLog, *, contents: bool = False) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 
 @dataclass(frozen=True, slots=True)

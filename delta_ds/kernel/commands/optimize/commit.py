@@ -32,7 +32,7 @@ from delta_ds.kernel.storage.staging import StagedFiles
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 

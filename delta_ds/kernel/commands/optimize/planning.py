@@ -36,7 +36,7 @@ from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 _DEFAULT_FILE_SIZE = 1 << 30
 

@@ -45,7 +45,7 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.table_log import TableLog
 
 
 Mode = Literal["full", "lite"]

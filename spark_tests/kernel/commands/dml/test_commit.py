@@ -29,6 +29,8 @@ from delta_ds.kernel.commands.dml.task import (
 )
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.options.session_facts import CODEC, RECORDS_PER_FILE, SessionFacts
+from delta_ds.kernel.options.settings import OPTIMIZE_WRITE
 
 
 def _table(path: Path, **properties: str) -> DeltaLog:
@@ -93,6 +95,12 @@ def test_a_file_whose_last_rows_are_marked_is_removed(tmp_path: Path) -> None:
     assert path not in _paths(log.open_snapshot())
     assert _rows(log) == list(range(10, 20))
     assert log.history(1)[0]["operationMetrics"]["numDeletionVectorsRemoved"] == "1"
+
+
+def test_files_are_written_as_the_session_says(tmp_path: Path) -> None:
+    facts = SessionFacts({CODEC: "gzip", RECORDS_PER_FILE: "7", OPTIMIZE_WRITE.full_name: "true"})
+    write = plan_dml(_table(tmp_path).snapshot(), facts=facts).write
+    assert (write.files.codec, write.files.max_records_per_file, write.joins_small_files) == ("gzip", 7, True)
 
 
 def test_rows_written_anew_replace_their_file(tmp_path: Path) -> None:

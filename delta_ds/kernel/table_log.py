@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
 from delta_ds.kernel.log import history
@@ -14,8 +14,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.transaction import Transaction
-
-    _Transaction = TypeVar("_Transaction", bound=Transaction)
 
 
 class TableLog:
@@ -35,7 +33,7 @@ class TableLog:
             if version is not None:
                 raise InvalidOptionError("give a version or a timestamp, not both")
             version = history.version_at(
-                self.storage, list_log(self.storage), latest.table_state, milliseconds(timestamp)
+                self.storage, list_log(self.storage), latest.table_state, history.milliseconds(timestamp)
             )
         # A table whose newest version is damaged or not supported is refused at every version, as delta-spark does.
         return latest if version in (None, latest.version) else open_snapshot(self.storage, version)
@@ -52,19 +50,8 @@ class TableLog:
 
         Parameters and errors are those of `DeltaLog.start_transaction`.
         """
-        from delta_ds.kernel.transaction.transaction import Transaction
-
-        return self._start(Transaction, version, create, engine_info, use_statistics)
-
-    def _start(
-        self,
-        kind: type[_Transaction],
-        version: int | None,
-        create: bool,
-        engine_info: str | None,
-        use_statistics: bool,
-    ) -> _Transaction:
         from delta_ds.kernel.transaction.current import Current
+        from delta_ds.kernel.transaction.transaction import Transaction
 
         if self._current is None:
             self._current = Current(self.storage)
@@ -75,23 +62,6 @@ class TableLog:
             if not create or version is not None:
                 raise
             base = None
-        return kind(
+        return Transaction(
             self.storage, base, engine_info=engine_info, use_statistics=use_statistics, current=self._current
         )
-
-
-def milliseconds(timestamp: datetime | int) -> int:
-    """A moment in milliseconds since 1970.
-
-    Raises
-    ------
-    InvalidOptionError
-        The datetime has no time zone.
-    """
-    if isinstance(timestamp, datetime):
-        if timestamp.tzinfo is None:
-            raise InvalidOptionError(
-                f"the timestamp {timestamp} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
-            )
-        return history.milliseconds(timestamp)
-    return timestamp
