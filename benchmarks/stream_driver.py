@@ -267,21 +267,18 @@ def _planned(table: Path, number: int) -> Callable[[], int | None]:
     """What commits a batch of one row, which is written already."""
     import pyarrow as pa
 
-    from delta_ds.kernel.options.stream_write import parse_stream_write_options
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.streaming.sink import commit_batch
-    from delta_ds.kernel.write.plan import newest_snapshot, plan_write
+    from delta_ds.kernel.write.intent import stream_intent
+    from delta_ds.kernel.write.plan import plan_write
+    from delta_ds.kernel.write.target import find_target
     from delta_ds.kernel.write.task import write_rows
 
-    storage = open_storage(str(table))
     data = pa.table({"id": pa.array([number], pa.int64()), "day": [FIRST_DAY]})
-    options = parse_stream_write_options({"path": str(table)}, mode="append")
-    plan = plan_write(
-        storage, newest_snapshot(storage), schema_from_arrow(data.schema), options, overwrite=False
-    )
+    target = find_target(stream_intent({"path": str(table)}, "append"))
+    plan = plan_write(target, schema_from_arrow(data.schema))
     results = [write_rows(plan, data.to_batches())]
-    return lambda: commit_batch(plan, results, _APP, number, "append")
+    return lambda: commit_batch(plan, results, _APP, number)
 
 
 def main(role: str, scratch: str, table: str) -> None:

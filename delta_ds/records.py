@@ -48,9 +48,9 @@ class _Shape:
     def __init__(self, fields: dict[str, _Field], frozen: bool) -> None:
         self.fields = fields
         self.frozen = frozen
-        self.compared = _values_of([name for name, said in fields.items() if said.compare])
-        self.hashed = _values_of([name for name, said in fields.items() if said.hash])
-        self.shown = [name for name, said in fields.items() if said.repr]
+        self.compared = _values_of([name for name, member in fields.items() if member.compare])
+        self.hashed = _values_of([name for name, member in fields.items() if member.hash])
+        self.shown = [name for name, member in fields.items() if member.repr]
 
 
 def _values_of(names: list[str]) -> Callable[[object], Any]:
@@ -65,7 +65,7 @@ def _dataclass(cls: Any = None, /, *, frozen: bool = False, slots: bool = False)
 
 def _made(cls: Any, frozen: bool, slots: bool) -> Any:
     own = {
-        name: _said(cls, name)
+        name: _described(cls, name)
         for name, annotation in cls.__annotations__.items()
         if not str(annotation).startswith("ClassVar")
     }
@@ -87,13 +87,13 @@ def _made(cls: Any, frozen: bool, slots: bool) -> Any:
     return cls
 
 
-def _said(cls: Any, name: str) -> _Field:
+def _described(cls: Any, name: str) -> _Field:
     """What a class says of one of its own fields."""
-    said = cls.__dict__.get(name, _MISSING)
-    found = said if isinstance(said, _Field) else _Field(default=said)
-    if found.default.__class__.__hash__ is None:
+    default = cls.__dict__.get(name, _MISSING)
+    described = default if isinstance(default, _Field) else _Field(default=default)
+    if described.default.__class__.__hash__ is None:
         raise ValueError(f"the default of {cls.__name__}.{name} can change: use default_factory")
-    return found
+    return described
 
 
 def _members(shape: _Shape, frozen: bool, slots: bool) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _members(shape: _Shape, frozen: bool, slots: bool) -> dict[str, Any]:
         _SHAPE: shape,
         "__dataclass_fields__": _StandardFields(),
         "__signature__": _StandardSignature(),
-        "__match_args__": tuple(name for name, said in shape.fields.items() if said.init),
+        "__match_args__": tuple(name for name, member in shape.fields.items() if member.init),
         "__init__": None,
         "__repr__": _repr,
         "__eq__": _eq,
@@ -126,9 +126,9 @@ def _with_slots(cls: Any, own: dict[str, _Field], made: dict[str, Any]) -> Any:
 
 
 def _complete(cls: Any, own: dict[str, _Field], made: dict[str, Any]) -> None:
-    for name, said in own.items():
-        if said.default is not _MISSING:
-            setattr(cls, name, said.default)
+    for name, described in own.items():
+        if described.default is not _MISSING:
+            setattr(cls, name, described.default)
         elif name in cls.__dict__:
             delattr(cls, name)
     for name, member in made.items():
@@ -150,35 +150,35 @@ def _first_init(cls: Any, shape: _Shape) -> Callable[..., None]:
 
 
 def _compiled_init(cls: Any, shape: _Shape) -> Any:
-    known: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
+    namespace: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
     parameters, lines = ["self"], []
-    for name, said in shape.fields.items():
+    for name, member in shape.fields.items():
         value = name
-        if said.default_factory is not _MISSING:
-            known[f"_make_{name}"] = said.default_factory
-            value = f"_make_{name}() if {name} is _missing else {name}" if said.init else f"_make_{name}()"
-        known[f"_default_{name}"] = said.default
-        if said.init:
-            optional = said.default is not _MISSING or said.default_factory is not _MISSING
+        if member.default_factory is not _MISSING:
+            namespace[f"_make_{name}"] = member.default_factory
+            value = f"_make_{name}() if {name} is _missing else {name}" if member.init else f"_make_{name}()"
+        namespace[f"_default_{name}"] = member.default
+        if member.init:
+            optional = member.default is not _MISSING or member.default_factory is not _MISSING
             parameters.append(f"{name}=_default_{name}" if optional else name)
-        elif said.default is not _MISSING:
+        elif member.default is not _MISSING:
             value = f"_default_{name}"
-        elif said.default_factory is _MISSING:
+        elif member.default_factory is _MISSING:
             continue
         lines.append(f"_set(self, {name!r}, {value})" if shape.frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     body = "".join(f"\n  {line}" for line in lines or ["pass"])
-    exec(f"def __init__({', '.join(parameters)}):{body}", known)
-    init = known["__init__"]
+    exec(f"def __init__({', '.join(parameters)}):{body}", namespace)
+    init = namespace["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     setattr(init, _SHAPE, shape)
     return init
 
 
 def _replace(value: Any, /, **changes: Any) -> Any:
-    for name, said in value.__record__.fields.items():
-        if said.init and name not in changes:
+    for name, member in value.__record__.fields.items():
+        if member.init and name not in changes:
             changes[name] = getattr(value, name)
     return value.__class__(**changes)
 
@@ -243,10 +243,10 @@ class _StandardFields:
         from dataclasses import field, make_dataclass
 
         described = []
-        for name, said in owner.__record__.fields.items():
-            known = {key: getattr(said, key) for key in _Field.__slots__}
-            as_said = {key: value for key, value in known.items() if value is not _MISSING}
-            described.append((name, owner.__annotations__.get(name, "Any"), field(**as_said)))
+        for name, member in owner.__record__.fields.items():
+            attributes = {key: getattr(member, key) for key in _Field.__slots__}
+            stated = {key: value for key, value in attributes.items() if value is not _MISSING}
+            described.append((name, owner.__annotations__.get(name, "Any"), field(**stated)))
         made: Any = make_dataclass(owner.__name__, described, slots=True)
         owner.__dataclass_fields__ = made.__dataclass_fields__
         return owner.__dataclass_fields__  # type: ignore[no-any-return]
@@ -267,9 +267,9 @@ class _StandardSignature:
             for name, text in vars(base).get("__annotations__", {}).items()
         }
         parameters = []
-        for name, said in shape.fields.items():
-            if said.init:
-                default = _FACTORY if said.default_factory is not _MISSING else said.default
+        for name, member in shape.fields.items():
+            if member.init:
+                default = _FACTORY if member.default_factory is not _MISSING else member.default
                 default = Parameter.empty if default is _MISSING else default
                 kind = Parameter.POSITIONAL_OR_KEYWORD
                 annotation = annotations.get(name, Parameter.empty)

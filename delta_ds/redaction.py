@@ -87,9 +87,9 @@ def redacted(text: str) -> str:
     return _compiled(_HEADER, _BEARER, _NAMED).sub(_hide, text)
 
 
-def _hide(found: re.Match[str]) -> str:
-    parts = found.groupdict()
-    kept = (
+def _hide(match: re.Match[str]) -> str:
+    parts = match.groupdict()
+    harmless = (
         "scheme",
         "open",
         "signed",
@@ -103,9 +103,9 @@ def _hide(found: re.Match[str]) -> str:
         "name",
         "so",
     )
-    said = "".join(parts.get(part) or "" for part in kept)
+    shown = "".join(parts.get(part) or "" for part in harmless)
     quote = parts.get("quote") or ""
-    return f"{said}{quote}{HIDDEN}{quote}" + ("@" if parts.get("scheme") or parts.get("open") else "")
+    return f"{shown}{quote}{HIDDEN}{quote}" + ("@" if parts.get("scheme") or parts.get("open") else "")
 
 
 def safe_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,10 +141,10 @@ def _spellings(secret: str) -> Iterator[str]:
     from urllib.parse import unquote
 
     plain = unquote(secret)
-    for known in dict.fromkeys((secret, plain)):
-        if len(known) >= _SHORTEST:
-            yield known
-            yield from _in_base64(known.encode("utf-8", "surrogatepass"))
+    for spelling in dict.fromkeys((secret, plain)):
+        if len(spelling) >= _SHORTEST:
+            yield spelling
+            yield from _in_base64(spelling.encode("utf-8", "surrogatepass"))
     # A key of several lines may be told line by line.
     yield from (line for line in plain.split() if len(line) >= 2 * 8 and line != plain)
 

@@ -99,6 +99,27 @@ def layers() -> list[str]:
     return lines
 
 
+def sessions() -> list[str]:
+    """What comes out in each kind of session, where they differ, as the tests have it."""
+    from spark_tests.spark.seam.ways import KINDS, WAYS
+
+    differing = [way for way in WAYS if way.others]
+    rows = [
+        [
+            way.name,
+            *("as in the first" if kind not in way.others else f"`{way.others[kind]}`" for kind in KINDS[1:]),
+        ]
+        for way in differing
+    ]
+    same = len(WAYS) - len(differing)
+    return [
+        *_table(["what", "without Spark's own reader and writer", "Spark Connect, with any server"], rows),
+        "",
+        f"{same} other ways of reading and writing, some under settings that change what expressions mean, come out "
+        "the same in all three (`spark_tests/spark/seam/test_behaviour.py`).",
+    ]
+
+
 def _columns(entries: Sequence[tuple[str, str]]) -> list[str]:
     width = max(len(name) for name, _ in entries) + 2
     return ["```", *(f"{name:<{width}}{text}" for name, text in entries), "```"]
@@ -156,7 +177,7 @@ def stream_read_options() -> list[str]:
 
 
 def batch_only_options() -> list[str]:
-    from delta_ds.kernel.options.stream_write import BATCH_ONLY
+    from delta_ds.kernel.options.write import BATCH_ONLY
 
     return _table(["option", "why not"], [[_code(name), why] for name, why in BATCH_ONLY.items()])
 
@@ -473,6 +494,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         engines,
         engines_matrix,
         engines_reasons,
+        sessions,
     )
 }
 

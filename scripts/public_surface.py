@@ -101,8 +101,7 @@ def options() -> Iterator[str]:
     """Options of reads, writes and streams, and every name of a store's settings."""
     from delta_ds.kernel.options.read import READ_OPTIONS
     from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS
-    from delta_ds.kernel.options.stream_write import BATCH_ONLY
-    from delta_ds.kernel.options.write import WRITE_OPTIONS
+    from delta_ds.kernel.options.write import BATCH_ONLY, WRITE_OPTIONS
     from delta_ds.kernel.storage.settings.vocabulary import vocabulary
     from delta_ds.kernel.storage.store_options import STORE_OPTIONS
 

@@ -296,9 +296,10 @@ class DeltaLog(TableLog):
             Columns by name; a reader is read only once the write is planned. DataFrames of pandas (without their index)
             and polars, relations of DuckDB and whatever else has `__arrow_c_stream__` do too.
         mode
-            `append` or `overwrite`.
+            `append`, `overwrite`, `ignore` (where there is a table, nothing is written), `error` or `errorifexists`.
         options
-            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`.
+            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`. The log has
+            `path` and those of the store.
         misnamed
             None: what is given by another name is refused, with what may have been meant.
 

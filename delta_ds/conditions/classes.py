@@ -47,6 +47,11 @@ ADD_COLUMNS_OPTIONS = ILLEGAL_OPTION.also(
     "give at least one column, and first or after but not both. Nothing was changed",
 )
 PATH_MISSING = ILLEGAL_OPTION.also("the option 'path' is missing: use .load('/path/of/the/table')")
+OPTION_OF_THE_LOG = ILLEGAL_OPTION.also(
+    "option {option!r} says where a table lies, or how its store is reached: give it to DeltaLog(path, "
+    "storage_options), and not to its write. Nothing was written",
+    parameters=("option",),
+)
 WRITTEN_BY_OTHER_FORMAT = ILLEGAL_OPTION.also(
     "{table} is a table of pydelta, it cannot be written with format({format!r})"
 )

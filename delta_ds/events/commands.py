@@ -69,11 +69,6 @@ RETAIN_IGNORED = Event.warning(
     "VACUUM ... RETAIN asks for less than the table's retention, which holds instead",
     "set `delta.deletedFileRetentionDuration` of the table",
 )
-REWRITE_BY_SPARK = Event.info(
-    "rewrite_by_spark table reason",
-    "DELETE, UPDATE or MERGE rewrites files by Spark's own writer, not by Arrow in tasks",
-    "nothing; the reason says what would make it quicker",
-)
 RULES_BY_SPARK = Event.info(
     "rules_by_spark table reason",
     "a constraint or generated column is for Spark alone to evaluate, which does so in the query that finds the new"

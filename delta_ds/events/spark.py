@@ -119,6 +119,11 @@ SETTING_WITHOUT_EFFECT = Event.warning(
     "a setting of delta-spark is set that has no effect here",
     "take it out, or see the reason",
 )
+PACKAGE_SHIPPED = Event.info(
+    "package_shipped table reason",
+    "a command changes rows in tasks, and executors lack this package: it is sent to them, as by `ship`",
+    "nothing; it is there for the life of the application",
+)
 SHIP_NOT_ENOUGH = Event.warning(
     "ship_not_enough reason",
     "`ship` brought this package to executors, which lack more than that",

@@ -284,10 +284,10 @@ def is_long(value: Any) -> TypeGuard[int]:
 def counted_rows(stats: Any) -> int | None:
     """The rows of a file by the text of its statistics, deleted ones included; None where that does not say."""
     try:
-        found = parse_json(stats) if stats else None
+        statistics = parse_json(stats) if stats else None
     except (ValueError, TypeError):
         return None
-    count = found.get("numRecords") if isinstance(found, dict) else None
+    count = statistics.get("numRecords") if isinstance(statistics, dict) else None
     return count if is_long(count) and count >= 0 else None
 
 
@@ -321,15 +321,15 @@ def clustering_paths(domains: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     text = domains.get(CLUSTERING_DOMAIN)
     try:
         columns = parse_json(text).get("clusteringColumns") or [] if text else []
-        found = tuple((column,) if isinstance(column, str) else tuple(column) for column in columns)
+        paths = tuple((column,) if isinstance(column, str) else tuple(column) for column in columns)
     except (ValueError, AttributeError, TypeError):
-        found = ((0,),)
-    if not all(path and all(isinstance(name, str) for name in path) for path in found):
+        paths = ((0,),)
+    if not all(path and all(isinstance(name, str) for name in path) for path in paths):
         raise CorruptLogFileError(
             f"the metadata domain {CLUSTERING_DOMAIN} does not name columns: {text!r:.200}. Set the clustering "
             "columns anew with ALTER TABLE ... CLUSTER BY, by an engine that still reads it"
         )
-    return found
+    return paths
 
 
 def _integer(action: Mapping[str, Any], key: str, where: str) -> int:

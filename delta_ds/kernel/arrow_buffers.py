@@ -133,14 +133,14 @@ def field_of(structs: Any, name: str) -> Any:
     return pc.struct_field(structs, place)
 
 
-def fields_of(values: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
+def fields_of(values: pa.StructArray, struct_type: pa.StructType) -> list[pa.Array]:
     """The fields of a wanted struct type out of another one's values: cast where there, else nulls."""
     import pyarrow as pa
 
     present = {f.name for f in values.type}
     return [
         field_of(values, f.name).cast(f.type) if f.name in present else pa.nulls(len(values), f.type)
-        for f in wanted
+        for f in struct_type
     ]
 
 

@@ -122,10 +122,10 @@ class Shown:
 
 def table_of(columns: Sequence[str], rows: Sequence[Any], shown: Callable[[Any], Sequence[Any]]) -> CardTable:
     """A table of the first of some rows, without columns that are empty in these; no other rows are looked at."""
-    found = [shown(row) for row in rows[:MOST_ROWS]]
-    filled = [n for n in range(len(columns)) if any(row[n] not in (None, "") for row in found)]
-    kept = [[row[n] for n in filled] for row in found]
-    return CardTable([columns[n] for n in filled], kept, max(0, len(rows) - MOST_ROWS))
+    shown_rows = [shown(row) for row in rows[:MOST_ROWS]]
+    filled = [n for n in range(len(columns)) if any(row[n] not in (None, "") for row in shown_rows)]
+    filled_rows = [[row[n] for n in filled] for row in shown_rows]
+    return CardTable([columns[n] for n in filled], filled_rows, max(0, len(rows) - MOST_ROWS))
 
 
 def listed(names: Sequence[str]) -> str | None:

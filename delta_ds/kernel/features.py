@@ -251,18 +251,18 @@ def required_features(properties: Mapping[str, str], schema: StructType | None =
 
 def with_dependencies(names: Collection[str]) -> frozenset[str]:
     """The features and all that they depend on, directly or not. Unknown names stay."""
-    found: set[str] = set()
+    closure: set[str] = set()
     todo = list(names)
     while todo:
         name = todo.pop()
-        if name not in found:
-            found.add(name)
+        if name not in closure:
+            closure.add(name)
             if name in FEATURES:
                 todo.extend(needed.name for needed in FEATURES[name].depends_on)
-    return frozenset(found)
+    return frozenset(closure)
 
 
-def missing_features(supported_names: Collection[str], wanted: Collection[str]) -> frozenset[str]:
+def missing_features(supported_names: Collection[str], needed_names: Collection[str]) -> frozenset[str]:
     """What must be added to a set of supported features so that the wanted ones are supported.
 
     Dependencies come along; the preview of a feature counts as the feature.
@@ -271,8 +271,8 @@ def missing_features(supported_names: Collection[str], wanted: Collection[str]) 
     """
     has = frozenset(supported_names)
     has |= {feature.stands_for.name for n in has if (feature := FEATURES.get(n)) and feature.stands_for}
-    kept = frozenset(supported_names)
-    return with_dependencies((frozenset(wanted) - has) | kept) - has
+    supported = frozenset(supported_names)
+    return with_dependencies((frozenset(needed_names) - has) | supported) - has
 
 
 def _schema_traits(schema: StructType) -> tuple[frozenset[str], frozenset[str]]:

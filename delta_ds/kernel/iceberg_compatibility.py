@@ -89,7 +89,7 @@ def property_of(version: int) -> TableProperty[bool]:
 
 def asked_version(properties: Mapping[str, str]) -> int | None:
     """The version of the rules that table properties ask for; None for none."""
-    return next((v for v, (known, _) in _VERSIONS.items() if known.of(properties)), None)
+    return next((v for v, (enabling, _) in _VERSIONS.items() if enabling.of(properties)), None)
 
 
 def enabled_version(state: TableState) -> int | None:
@@ -107,11 +107,11 @@ def writes_metadata(properties: Mapping[str, str]) -> bool:
 
 def of_new_table(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of a new table with those that Iceberg compatibility brings along, as in delta-spark."""
-    found = dict(properties)
-    if asked_version(found) is not None:
-        found.setdefault(COLUMN_MAPPING_MODE.name, "name")
-        found.setdefault(ICEBERG_ATOMIC_CONVERSION_SUPPORTED.name, "true")
-    return found
+    completed = dict(properties)
+    if asked_version(completed) is not None:
+        completed.setdefault(COLUMN_MAPPING_MODE.name, "name")
+        completed.setdefault(ICEBERG_ATOMIC_CONVERSION_SUPPORTED.name, "true")
+    return completed
 
 
 def settled(new: Metadata, old: Metadata | None, table: str) -> Metadata:
@@ -204,7 +204,7 @@ def check_description(
         if not {ICEBERG_COMPAT_V1.name, ICEBERG_COMPAT_V2.name}.isdisjoint(features):
             _check_type_changes(new, before, 1 if ICEBERG_COMPAT_V1.name in features else 2, table)
         return
-    if all(known.of(new.configuration) for known, _ in _VERSIONS.values()):
+    if all(enabling.of(new.configuration) for enabling, _ in _VERSIONS.values()):
         raise COMPAT_VERSION_MUTUAL_EXCLUSIVE(table=table, version=version)
     mode = COLUMN_MAPPING_MODE.of(new.configuration)
     if mode == "none":
@@ -230,10 +230,14 @@ def _check_vectors(
 
 def _check_types(new: Metadata, version: int, table: str) -> None:
     allowed: Callable[[DataType], bool] = _is_plain if version == 1 else _is_known
-    for path, found in _types(new.schema, ()):
-        if not allowed(found):
+    for path, data_type in _types(new.schema, ()):
+        if not allowed(data_type):
             raise COMPAT_UNSUPPORTED_DATA_TYPE(
-                table=table, version=version, column=".".join(path), dataType=_kind(found), schema=new.schema
+                table=table,
+                version=version,
+                column=".".join(path),
+                dataType=_kind(data_type),
+                schema=new.schema,
             )
 
 
@@ -284,19 +288,19 @@ def _check_partitions(new: Metadata, before: Metadata | None, version: int, tabl
 
 def _check_type_changes(new: Metadata, before: Metadata | None, version: int, table: str) -> None:
     """All changes that are recorded; of those `before` has as well, none."""
-    known = [] if before is None else list(_changes(before.schema, ()))
+    changes_before = [] if before is None else list(_changes(before.schema, ()))
     for path, change in _changes(new.schema, ()):
         old, wide = str(change.get("fromType")), str(change.get("toType"))
-        if (path, change) not in known and not is_change_of_iceberg(old, wide):
+        if (path, change) not in changes_before and not is_change_of_iceberg(old, wide):
             raise COMPAT_UNSUPPORTED_TYPE_WIDENING(
                 table=table, version=version, fieldPath=path, prevType=old, newType=wide
             )
 
 
 def _changes(schema: StructType, above: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for path, found in _types(schema, above):
-        if isinstance(found, StructType):
-            for field in found:
+    for path, data_type in _types(schema, above):
+        if isinstance(data_type, StructType):
+            for field in data_type:
                 for change in field.metadata.get(TYPE_CHANGES) or ():
                     inside = change.get("fieldPath")
                     yield ".".join((*path, field.name, *([inside] if inside else []))), change

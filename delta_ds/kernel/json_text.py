@@ -59,8 +59,8 @@ def to_json(value: Any) -> str:
             text.encode()
         return text
     except (ValueError, TypeError, RecursionError) as error:
-        found = _unspeakable(value, "") if not isinstance(error, RecursionError) else None
-        where, what = found or ("it", "no JSON")
+        place = _unspeakable(value, "") if not isinstance(error, RecursionError) else None
+        where, what = place or ("it", "no JSON")
         raise ValueError(f"{where} is {what}, for which JSON has no word") from error
 
 
@@ -74,8 +74,8 @@ def _unspeakable(value: Any, path: str) -> tuple[str, str] | None:
         else None
     )
     if inner is not None:
-        found = (_unspeakable(part, f"{path}.{key}" if path else str(key)) for key, part in inner)
-        return next((place for place in found if place is not None), None)
+        places = (_unspeakable(part, f"{path}.{key}" if path else str(key)) for key, part in inner)
+        return next((place for place in places if place is not None), None)
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, TypeError):

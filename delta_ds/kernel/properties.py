@@ -321,8 +321,8 @@ _BY_LOWER_NAME = {name.lower(): known for name, known in PROPERTIES.items()}
 
 def canonical_name(name: str) -> str:
     """The spelling under which a property is stored; names that are no known property are as given."""
-    known = _BY_LOWER_NAME.get(name.lower())
-    return name if known is None else known.name
+    declared = _BY_LOWER_NAME.get(name.lower())
+    return name if declared is None else declared.name
 
 
 def check_property(name: str, value: str, *, unknown: bool = False) -> str:
@@ -344,17 +344,19 @@ def check_property(name: str, value: str, *, unknown: bool = False) -> str:
     folded = name.lower()
     if not folded.startswith(PREFIX) or folded.startswith((FEATURE_PREFIX, CONSTRAINT_PREFIX)):
         return name
-    known = _BY_LOWER_NAME.get(folded)
-    if known is None and unknown:
+    declared = _BY_LOWER_NAME.get(folded)
+    if declared is None and unknown:
         return name
-    if known is None:
+    if declared is None:
         import difflib  # opening a table asks for no such name
 
         near = difflib.get_close_matches(folded, _BY_LOWER_NAME, 1)
         hint = f"; did you mean {_BY_LOWER_NAME[near[0]].name}?" if near else ""
         raise UNKNOWN_CONFIGURATION(property=name, hint=hint)
-    if known.acts_on == "refused" or not known.settable:
-        why = "is set by the engine only" if not known.settable else "asks for what delta_ds does not offer"
-        raise CANNOT_MODIFY_TABLE_PROPERTY(property=known.name, reason=why)
-    known.parse(value)
-    return known.name
+    if declared.acts_on == "refused" or not declared.settable:
+        why = (
+            "is set by the engine only" if not declared.settable else "asks for what delta_ds does not offer"
+        )
+        raise CANNOT_MODIFY_TABLE_PROPERTY(property=declared.name, reason=why)
+    declared.parse(value)
+    return declared.name

@@ -72,9 +72,9 @@ class TableState:
     @cached_property
     def physical_partition_columns(self) -> tuple[str, ...]:
         """The keys of `partitionValues` in the log, in the order of `partition_columns`."""
-        found = ((name, self.schema.find(name)) for name in self.partition_columns)
+        fields = ((name, self.schema.find(name)) for name in self.partition_columns)
         return tuple(
-            name if field is None else physical_name(field, self.mapping_mode) for name, field in found
+            name if field is None else physical_name(field, self.mapping_mode) for name, field in fields
         )
 
     @cached_property
@@ -104,8 +104,8 @@ class TableState:
         Source: PROTOCOL.md, "Row Tracking"; delta-spark, `RowTracking.preserveRowTrackingColumns`.
         """
         names = (ROW_ID_COLUMN.of(self.properties), ROW_COMMIT_VERSION_COLUMN.of(self.properties))
-        found = tuple(name for name in names if name is not None)
-        return found if self.enabled(ROW_TRACKING) and len(found) == len(names) else ()
+        columns = tuple(name for name in names if name is not None)
+        return columns if self.enabled(ROW_TRACKING) and len(columns) == len(names) else ()
 
     def supports(self, feature: TableFeature) -> bool:
         """Whether the protocol lists a feature or its preview, or implies it by a legacy version."""

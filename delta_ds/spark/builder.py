@@ -358,8 +358,9 @@ class DeltaTableBuilder(Generic[_Table]):
             )
 
     def _create_named(self, name: str) -> _Table:
-        from delta_ds.spark.catalog.creation import NewTable, create_empty
+        from delta_ds.spark.catalog.creation import create_empty
         from delta_ds.spark.catalog.places import CREATE, place_of
+        from delta_ds.spark.writes.new_table import NewTable
 
         mode = CREATE if self._mode == create.IF_NOT_EXISTS else self._mode
         place = place_of(self._spark, name, self._location, mode)

@@ -87,8 +87,8 @@ def as_spark_error(error: DeltaError, also: type[PySparkException] | None = None
         kind = also if also is not None else _spark_class(error)
         error.__class__ = _class_of_both(type(error), kind)
         assert isinstance(error, PySparkException)
-        given = {name: _parameter_text(value) for name, value in error.parameters.items()}
-        PySparkException.__init__(error, error.text, error.condition, given)
+        texts = {name: _parameter_text(value) for name, value in error.parameters.items()}
+        PySparkException.__init__(error, error.text, error.condition, texts)
     return error
 
 
@@ -102,8 +102,8 @@ def _spark_class(error: DeltaError) -> type[PySparkException]:
             family = "state"
         elif isinstance(error, InvalidOptionError):
             family = "argument"
-    found: type[PySparkException] = getattr(errors, _CLASSES[family])
-    return found
+    spark_class: type[PySparkException] = getattr(errors, _CLASSES[family])
+    return spark_class
 
 
 def _class_of_both(ours: type[DeltaError], spark: type[PySparkException]) -> type[DeltaError]:
@@ -165,7 +165,7 @@ def as_delta_error(exception: BaseException) -> DeltaError | None:
     if isinstance(exception, DeltaError):
         return exception
     text = str(exception)
-    found: DeltaError | None = None
+    innermost: DeltaError | None = None
     for raised in _RAISED.finditer(text):
         end = _END.search(text, raised.end())
         # An error that caused another one is not what happened to the user.
@@ -177,18 +177,22 @@ def as_delta_error(exception: BaseException) -> DeltaError | None:
             if re.match(_CHAINED, text[after:]):
                 continue
         kind = getattr(exceptions, raised["kind"], DeltaError)
-        known = isinstance(kind, type) and issubclass(kind, DeltaError)
+        is_ours = isinstance(kind, type) and issubclass(kind, DeltaError)
         message = text[raised.end() : end.start()]
-        found = (kind if known else DeltaError)(message, condition=raised["condition"], parameters=parameters)
-    return found or _find_row_error(exception) or find_read_failure(exception) or explain_failure(exception)
+        innermost = (kind if is_ours else DeltaError)(
+            message, condition=raised["condition"], parameters=parameters
+        )
+    return (
+        innermost or _find_row_error(exception) or find_read_failure(exception) or explain_failure(exception)
+    )
 
 
 def _parameters(text: str, start: int) -> tuple[dict[str, Any], int]:
     try:
-        found, end = json.JSONDecoder(strict=False).raw_decode(text, start)
+        parameters, end = json.JSONDecoder(strict=False).raw_decode(text, start)
     except ValueError:
         return {}, start  # cut off
-    return (found if isinstance(found, dict) else {}), end
+    return (parameters if isinstance(parameters, dict) else {}), end
 
 
 def _find_row_error(exception: BaseException) -> DeltaError | None:

@@ -30,7 +30,6 @@ _TESTED = ("4.1.", "4.2.", "4.3.")
 _TRIAL_ROWS = 5
 # What the user had set, in the sessions where `register` allowed it; None: nothing.
 _set_before: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
-_sources: WeakKeyDictionary[SparkSession, type[DeltaSource]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +166,8 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
       ...
     """
     chosen = _pushdown_capability(pushdown)
-    _sources[spark] = PushdownSource if chosen and pushdown else DeltaSource
-    register_source(spark, _sources[spark])
+    source = PushdownSource if chosen and pushdown else DeltaSource
+    register_source(spark, source)
     if chosen:
         _allow_pushdown(spark)
     session.install(spark)
@@ -217,7 +216,6 @@ def unregister(spark: SparkSession) -> None:
         _uninstall_client()
     if spark in _set_before:
         # The source that takes filters fails where Spark does not allow it.
-        _sources[spark] = DeltaSource
         register_source(spark, DeltaSource)
         before = _set_before.pop(spark)
         if before is None:
@@ -252,14 +250,6 @@ def _uninstall_client() -> None:
     from delta_ds.spark.connect_sql import client
 
     client.uninstall()
-
-
-def register_source_again(spark: SparkSession) -> None:
-    """Let the data source know what workers import from by now: Spark keeps what there was when it was registered."""
-    engine = engine_of(spark)
-    others = [known for known in _sources if engine.shares_files(engine_of(known))]
-    for one in {spark, *others}:
-        register_source(one, _sources.get(one, DeltaSource))
 
 
 def _allow_pushdown(spark: SparkSession) -> None:

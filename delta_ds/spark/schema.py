@@ -133,18 +133,18 @@ def find_columns(asked: SparkStructType, available: StructType, table: str) -> l
     """
     names = []
     for field in from_spark(asked):
-        found = available.find(field.name)
-        if found is None:
+        column = available.find(field.name)
+        if column is None:
             raise CANNOT_RESOLVE_COLUMN(column=field.name, table=table, hint=_suggest(field.name, available))
-        if _shape(found.type) != _shape(field.type):
+        if _shape(column.type) != _shape(field.type):
             raise FAILED_TO_MERGE_GIVEN_SCHEMA(
-                column=field.name, type=found.type, table=table, given=field.type
+                column=field.name, type=column.type, table=table, given=field.type
             )
-        names.append(found.name)
+        names.append(column.name)
     return names
 
 
-def select_columns(wanted: list[str], available: StructType, table: str) -> StructType:
+def select_columns(names: list[str], available: StructType, table: str) -> StructType:
     """The part of a schema with some top-level columns, in the order of their names (any case).
 
     Raises
@@ -153,7 +153,7 @@ def select_columns(wanted: list[str], available: StructType, table: str) -> Stru
         A name does not exist, or is given twice.
     """
     fields = []
-    for name in wanted:
+    for name in names:
         field = available.find(name)
         if field is None:
             raise CANNOT_RESOLVE_CHOSEN_COLUMN(column=name, table=table, hint=_suggest(name, available))
@@ -164,7 +164,7 @@ def select_columns(wanted: list[str], available: StructType, table: str) -> Stru
 
 
 def _suggest(name: str, available: StructType) -> str:
-    by_lower = {known.lower(): known for known in available.names}
+    by_lower = {column.lower(): column for column in available.names}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f"; did you mean {by_lower[near[0]]!r}?" if near else f"; it has {', '.join(available.names)}"
 
@@ -180,7 +180,7 @@ def _shape(data_type: DataType) -> Any:
     return data_type
 
 
-def conform(batch: pa.RecordBatch, wanted: pa.Schema, table: str) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.RecordBatch:
     """The same columns, by position, under exactly the schema that Spark asked for.
 
     Raises
@@ -191,7 +191,7 @@ def conform(batch: pa.RecordBatch, wanted: pa.Schema, table: str) -> pa.RecordBa
     import pyarrow as pa
 
     columns = []
-    for column, field in zip(batch.columns, wanted, strict=True):
+    for column, field in zip(batch.columns, schema, strict=True):
         if not field.nullable and column.null_count:
             raise NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE(
                 column=field.name, table=table, count=column.null_count
@@ -199,23 +199,23 @@ def conform(batch: pa.RecordBatch, wanted: pa.Schema, table: str) -> pa.RecordBa
         columns.append(column if column.type == field.type else _retype(column, field.type))
     if not columns:
         return batch
-    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _retype(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _retype(column: pa.Array, target: pa.DataType) -> pa.Array:
     """The same values under a type that differs in nested names and nullability only."""
     import pyarrow as pa
 
-    if pa.types.is_struct(wanted):
-        children = [_retype(column.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
+    if pa.types.is_struct(target):
+        children = [_retype(column.field(i), target.field(i).type) for i in range(target.num_fields)]
         return pa.StructArray.from_arrays(
-            children, fields=list(wanted), mask=column.is_null() if column.null_count else None
+            children, fields=list(target), mask=column.is_null() if column.null_count else None
         )
-    if pa.types.is_map(wanted) or pa.types.is_list(wanted):
-        is_map = pa.types.is_map(wanted)
-        entry = pa.struct([wanted.key_field, wanted.item_field]) if is_map else wanted.value_type
+    if pa.types.is_map(target) or pa.types.is_list(target):
+        is_map = pa.types.is_map(target)
+        entry = pa.struct([target.key_field, target.item_field]) if is_map else target.value_type
         children = [_retype(column.values, entry)]
         return pa.Array.from_buffers(
-            wanted, len(column), column.buffers()[:2], column.null_count, column.offset, children
+            target, len(column), column.buffers()[:2], column.null_count, column.offset, children
         )
-    return column if column.type == wanted else column.cast(wanted)
+    return column if column.type == target else column.cast(target)

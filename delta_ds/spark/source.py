@@ -10,7 +10,6 @@ from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMes
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
-from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.engines.sealed import Sealed
@@ -128,19 +127,17 @@ class DeltaSource(DataSource, Sealed):
         DeltaError
             The rows do not fit the table, or it cannot be written; nothing was.
         """
+        from delta_ds.kernel.write.intent import APPEND, OVERWRITE, batch_intent
         from delta_ds.kernel.write.plan import plan_write
-        from delta_ds.spark.writer import DeltaWriter, find_target
+        from delta_ds.kernel.write.target import find_target
+        from delta_ds.spark.writer import DeltaWriter
 
-        zone = machine_time_zone()
         check_path(self.options)
-        options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
-        target = find_target(options)
+        mode = OVERWRITE if overwrite else APPEND
+        target = find_target(batch_intent(self.options, mode, time_zone=machine_time_zone()))
         if target.nothing_to_do:
             return NothingWriter()
-        data = schema_of(schema.jsonValue())
-        return DeltaWriter(
-            plan_write(target.storage, target.snapshot, data, options, overwrite=overwrite, timezone=zone)
-        )
+        return DeltaWriter(plan_write(target, schema_of(schema.jsonValue())))
 
     def _read_options(self) -> ReadOptions:
         check_path(self.options)

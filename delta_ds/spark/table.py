@@ -478,8 +478,8 @@ class DeltaTable(TableDescription, Shown):
         """
         from delta_ds.kernel.commands.health import health
 
-        found: Health = fetch(self._handle.log, health)
-        return found
+        result: Health = fetch(self._handle.log, health)
+        return result
 
     def maintain(self, vacuum: bool = False, dryRun: bool = False) -> Maintenance:
         """Run the commands that `health` finds due; where none is due, nothing is committed.
@@ -964,13 +964,13 @@ class DeltaTable(TableDescription, Shown):
     def _card(self) -> Card:
         """As the table was when this object was made: to be shown must not ask its store, or start a job."""
         handle = self._handle
-        known = handle.opened or Card(f"Delta table {handle.where}")
+        card = handle.opened or Card(f"Delta table {handle.where}")
         facts = [
             ("catalog", handle.name),
             ("session", "Spark Connect" if isinstance(handle.log, ServerLog) else None),
         ]
         note = "As it was when this DeltaTable was made; detail() and history() tell of the newest version."
-        return replace(known, facts=[*facts, *known.facts], note=note)
+        return replace(card, facts=[*facts, *card.facts], note=note)
 
     if not TYPE_CHECKING:  # which would let every name pass
 
@@ -983,7 +983,7 @@ def _session(spark: SparkSession | None) -> SparkSession:
         return spark
     from pyspark.sql import SparkSession
 
-    found = SparkSession.getActiveSession()
-    if found is None:
+    active = SparkSession.getActiveSession()
+    if active is None:
         raise InvalidOptionError("there is no active Spark session: give one, as in DeltaTable.create(spark)")
-    return found
+    return active

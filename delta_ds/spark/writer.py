@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from delta_ds.kernel.alter.place import check_place_is_free
-from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.origin import carried
-from delta_ds.kernel.write.finish import finish_write, keeps_existing_table
-from delta_ds.kernel.write.plan import WritePlan, has_transaction, newest_snapshot
+from delta_ds.kernel.write.finish import finish_write
+from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
 from delta_ds.reporting.mailbox import leave_reports
@@ -38,43 +34,6 @@ class TaskMessage(WriterCommitMessage):
     result: TaskResult
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTarget:
-    """The table that a write goes to.
-
-    Attributes
-    ----------
-    storage
-        The table's, or where it shall be.
-    snapshot
-        The newest version; None for a new table.
-    nothing_to_do
-        The table has the write's transaction already, or the save mode is `ignore` and there is a table.
-    """
-
-    storage: Storage
-    snapshot: Snapshot | None
-    nothing_to_do: bool
-
-
-def find_target(options: WriteOptions) -> WriteTarget:
-    """The table that a write with these options goes to.
-
-    Raises
-    ------
-    TableExistsError
-        The save mode is `errorifexists`, and there is one; or a statement creates a table where other files are.
-    """
-    storage = open_storage(options.path, options.storage_options)
-    snapshot = newest_snapshot(storage)
-    if snapshot is None and options.definition is not None and options.if_exists is not None:
-        check_place_is_free(storage)
-    nothing = snapshot is not None and (
-        has_transaction(snapshot, options.txn) or keeps_existing_table(options, snapshot.version, storage.url)
-    )
-    return WriteTarget(storage, snapshot, nothing)
-
-
 @same_version
 @with_error_parameters
 class DeltaWriter(DataSourceArrowWriter):
@@ -91,13 +50,7 @@ class DeltaWriter(DataSourceArrowWriter):
         InvariantViolationError
             A row breaks a constraint. The files of the task are deleted.
         """
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        plan = self._plan
-        if plan.options.known_zone is None:
-            plan = plan.in_time_zone(task_time_zone())
-        return TaskMessage(write_rows(plan, iterator, context.partitionId() if context else 0))
+        return TaskMessage(write_in_task(self._plan, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish the files of all tasks as one version.
@@ -107,28 +60,48 @@ class DeltaWriter(DataSourceArrowWriter):
         DeltaConcurrentModificationException
             Another commit came first and contradicts the write; its files are deleted.
         """
-        results = [message.result for message in messages if isinstance(message, TaskMessage)]
-        plan = self._plan
-        version = finish_write(plan, results, engine_info=engine_info())
-        if version is not None and plan.options.data_change:
-            with leave_reports(plan.options.report_folder):
-                compact_as_planned(plan, results)
+        results = results_of(messages)
+        version = finish_write(self._plan, results, engine_info=engine_info())
+        if version is not None:
+            compact_as_planned(self._plan, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks of a failed job have written."""
-        if all(message is not None for message in messages):
-            # Every task was done, so it is the commit that failed: it has cleaned up itself, or left the files
-            # because it cannot know whether a version refers to them.
-            return
-        results = [message.result for message in messages if isinstance(message, TaskMessage)]
-        discard(self._plan.storage, [path for result in results for path in result.paths])
+        discard_failed(self._plan.storage, messages)
+
+
+def write_in_task(plan: WritePlan, rows: Iterator[pa.RecordBatch]) -> TaskResult:
+    """The rows of the task that runs here, written to data files."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if plan.intent.said_time_zone is None:
+        plan = plan.in_time_zone(task_time_zone())
+    return write_rows(plan, rows, context.partitionId() if context else 0)
+
+
+def results_of(messages: Sequence[WriterCommitMessage | None]) -> list[TaskResult]:
+    """What tasks have written, by the messages of those that were done."""
+    return [message.result for message in messages if isinstance(message, TaskMessage)]
+
+
+def discard_failed(storage: Storage, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """Delete what the tasks of a failed job have written."""
+    if all(message is not None for message in messages):
+        # Every task was done, so it is the commit that failed: it has cleaned up itself, or left the files
+        # because it cannot know whether a version refers to them.
+        return
+    discard(storage, [path for result in results_of(messages) for path in result.paths])
 
 
 def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult]) -> None:
-    """What follows a commit where there is no session to ask: the options of the write hold what that says."""
+    """What follows a commit, by what the session said when the write began."""
     from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
     from delta_ds.spark.auto_compaction import compact_after
 
-    compaction = auto_compaction_of(plan.options.facts.settings)
-    with carried(plan.options.facts.settings):
+    options = plan.options
+    if not options.data_change:
+        return
+    compaction = auto_compaction_of(options.facts.settings)
+    with leave_reports(options.report_folder), carried(options.facts.settings):
         compact_after(plan.storage, plan.state.metadata, results, compaction, plan.rows.timezone)

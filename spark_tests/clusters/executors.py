@@ -107,9 +107,11 @@ class Steps:
 
 
 # By Spark's own reader and writer, whatever executors have.
-NATIVE = ("write", "delete", "update", "merge", "optimize", "write_parquet_as_it_is")
+NATIVE = ("write", "optimize", "write_parquet_as_it_is")
 # By tasks of this package.
-OURS = ("change_feed", "merge_with_change_feed", "portable_read", "portable_write", "stream")
+OURS = ("change_feed", "portable_read", "portable_write", "stream")
+# By such tasks too; the commands send the package where it lacks.
+ROWS = ("delete", "update", "merge", "merge_with_change_feed")
 
 
 def main() -> None:
@@ -137,7 +139,7 @@ def main() -> None:
         answer = told.getvalue()
         print(json.dumps({"step": "ship", "answer": answer.startswith("on"), "error": None, "log": [answer]}))
     steps = Steps(spark, folder)
-    for name in job.get("steps", (*NATIVE, *OURS)):
+    for name in job.get("steps", (*NATIVE, *OURS, *ROWS)):
         print(json.dumps(_try(name, getattr(steps, name), said)), flush=True)
     spark.stop()
 

@@ -1,4 +1,4 @@
-"""Executors without this package: Spark's own reader and writer go on; the rest says in one line what is missing."""
+"""Executors without this package: Spark's reader and writer go on, row commands send it, the rest names what lacks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_tests.clusters.executors import COUNT, NATIVE, OURS
+from spark_tests.clusters.executors import COUNT, NATIVE, OURS, ROWS
 from spark_tests.clusters.processes import (
     ROOT,
     bare_python,
@@ -27,13 +27,13 @@ ANSWERS = {
     "update": [[-18, 0]],
     # One row is deleted before, five are deleted by the merge, and the rest of its source is inserted.
     "merge": [[2 * COUNT - 1 - 10]],
-    "optimize": [[2 * COUNT - 1 - 10]],
+    "optimize": [[COUNT]],
     "write_parquet_as_it_is": [[COUNT]],
     "change_feed": [[COUNT]],
     "merge_with_change_feed": [[2 * COUNT - 10]],
-    "portable_read": [[2 * COUNT - 1 - 10]],
+    "portable_read": [[COUNT]],
     "portable_write": [[COUNT]],
-    "stream": [[2 * COUNT - 1 - 10]],
+    "stream": [[COUNT]],
 }
 SHIPPING = (
     "call delta_ds.ship(spark), give it to spark-submit by --py-files, or install delta-ds on every machine"
@@ -85,9 +85,10 @@ def check_refusals(found: dict[str, dict[str, Any]], steps: tuple[str, ...], *to
 @pytest.mark.cluster
 def test_without_the_package_native_paths_work_and_the_rest_says_how_to_ship(tmp_path: Path) -> None:
     found = try_steps(tmp_path, bare_python(tmp_path / "python"))
-    check_answers(found, NATIVE)
+    check_answers(found, (*NATIVE, *ROWS))
     check_refusals(found, OURS, "'delta_ds'", SHIPPING)
-    assert any(f"executors lack delta_ds: {SHIPPING}" in line for line in found["delete"]["log"])
+    assert any(f"executors lack delta_ds: {SHIPPING}" in line for line in found["optimize"]["log"])
+    assert any(line.startswith("package_shipped ") for line in found["delete"]["log"])
     assert any(line.startswith("optimize_by_driver ") for line in found["optimize"]["log"])
 
 
@@ -98,7 +99,16 @@ def test_without_what_the_package_needs_the_missing_modules_are_named(tmp_path: 
     assert found["ship"]["answer"] is False
     assert "executors lack pyarrow, pyroaring: install delta-ds on every machine" in found["ship"]["log"][0]
     check_answers(found, NATIVE)
-    check_refusals(found, OURS, "'pyarrow'", "send an environment with it by --archives")
+    check_refusals(found, (*OURS, *ROWS), "pyarrow", "send an environment with it by --archives")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_row_command_sends_the_package_to_executors(tmp_path: Path) -> None:
+    steps = ("write", "delete", "change_feed")
+    found = try_steps(tmp_path, bare_python(tmp_path / "python"), steps=steps)
+    check_answers(found, steps)
+    assert any(line.startswith("package_shipped ") for line in found["delete"]["log"])
 
 
 @pytest.mark.spark
@@ -109,15 +119,14 @@ def test_ship_gives_the_package_to_running_executors(tmp_path: Path) -> None:
     )
     assert found["ship"]["answer"] is True
     assert same(SHIP.prints or "", found["ship"]["log"][0])
-    check_answers(found, ("write", "delete"))
-    assert found["stream"]["answer"] == [[COUNT]], found["stream"]
+    check_answers(found, ("write", "stream", "delete"))
     assert found["delete"]["log"] == []
 
 
 @pytest.mark.cluster
 def test_everything_works_once_the_package_is_shipped(tmp_path: Path) -> None:
     found = try_steps(tmp_path, bare_python(tmp_path / "python"), ship=SHIP.text)
-    check_answers(found, (*NATIVE, *OURS))
+    check_answers(found, (*NATIVE, *OURS, *ROWS))
 
 
 @pytest.mark.cluster
@@ -129,7 +138,7 @@ def test_another_version_on_executors_is_noticed_and_ship_replaces_it(tmp_path: 
         if entry.name not in ("_version.py", "__pycache__"):
             (into / entry.name).symlink_to(entry)
     (into / "_version.py").write_text('__version__ = "0.0.1"\n')
-    steps = ["write", "delete", "change_feed", "portable_write"]
+    steps = ["write", "change_feed", "portable_write", "delete"]
     (tmp_path / "before").mkdir()
     found = try_steps(tmp_path / "before", python, steps=steps)
     check_answers(found, ("write", "delete"))

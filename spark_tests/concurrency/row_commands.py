@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.commands.dml import task
 from delta_ds.kernel.commands.dml.candidates import candidate_files
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.plan import DmlPlan, plan_dml
-from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, ROW_ID, ROW_VERSION, write_changed_rows
+from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite, rewrite_changed_files
+from delta_ds.kernel.commands.dml.plan import plan_dml
 from delta_ds.kernel.commands.optimize.command import rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
@@ -25,6 +23,7 @@ from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.storage.staging import Staging
+from delta_ds.kernel.write.task import write_rows
 from spark_tests.concurrency.row_model import (
     APPEND,
     FIRST_ROWS,
@@ -36,22 +35,7 @@ from spark_tests.concurrency.row_model import (
     Row,
 )
 
-
-class _Placed(NamedTuple):
-    """A row of the table, and where it is."""
-
-    place: int
-    row_id: int | None
-    version: int | None
-    row: Row
-
-
-class _Written(NamedTuple):
-    """A row before and after the command, and what that is to it."""
-
-    before: _Placed | None
-    after: Row | None
-    action: int
+_ACTIONS = (UPDATE, DELETE)
 
 
 def batch(rows: Iterable[Row]) -> pa.RecordBatch:
@@ -103,32 +87,29 @@ def _optimize(log: DeltaLog, command: Command, said: str) -> int | None:
 def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
     plan = plan_dml(snapshot)
     predicate = parse_predicate(command.condition)
-    found = _read(snapshot, candidate_files(snapshot, predicate, "UTC").paths.to_pylist())
-    there = {placed.row[0] for rows in found.values() for placed in rows}
-    touched = {path: rows for path, rows in found.items() if any(command.touches(p.row) for p in rows)}
-    deleted = {}
-    written = [_Written(None, row, task.INSERT) for row in command.inserted(there)]
-    for path, rows in touched.items():
-        changed = [placed.place for placed in rows if command.touches(placed.row)]
-        if plan.uses_deletion_vectors:
-            deleted[path] = np.array(changed, np.uint64)
-        for placed in rows:
-            after, changes = command.after(placed.row), placed.place in changed
-            if after is None:
-                written += [_Written(placed, None, task.DELETE)] if plan.records_changes else []
-            elif changes or not plan.uses_deletion_vectors:
-                written.append(_Written(placed, after, task.UPDATE if changes else task.COPY))
-    if not touched and not written:
+    files = candidate_files(snapshot, predicate, "UTC")
+    paths = dict(zip(files.numbers.to_pylist(), files.paths.to_pylist(), strict=True))
+    found = _read(snapshot, [*paths.values()])
+    inserted = [*command.inserted({row[0] for rows in found.values() for _, row in rows})]
+    changed = [
+        (number, place, command.after(row))
+        for number, path in paths.items()
+        for place, row in found.get(path, ())
+        if command.touches(row)
+    ]
+    if not changed and not inserted:
         return None
     with Staging(snapshot.storage.url) as staged:
         staged.deleted_by(lambda: discard_folder(snapshot, plan.folder))
-        result = write_changed_rows(plan, [_with_actions(written, plan)])
+        rewrite = plan_file_rewrite(snapshot, plan, files, _ACTIONS)
+        rewritten = rewrite_changed_files(rewrite, [_changes(changed)] if changed else [])
+        written = write_rows(plan.inserts, [batch(inserted)], 1, folder=plan.folder)
         change = DmlCommand(
             operation="MERGE" if command.kind == MERGE else command.kind.upper(),
             predicate=predicate,
-            removed=[] if plan.uses_deletion_vectors else list(touched),
-            deleted=deleted,
-            results=[result],
+            removed=[] if plan.uses_deletion_vectors else [paths[number] for number in rewritten.files],
+            deleted={paths[number]: places for number, places in rewritten.positions.items()},
+            results=[rewritten.result, written],
             parameters={"predicate": command.condition},
             plan=plan,
             user_metadata=said,
@@ -136,6 +117,15 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
         )
         with staged.publishing():
             return commit_dml(snapshot, change)
+
+
+def _changes(rows: Sequence[tuple[int, int, Row | None]]) -> pa.RecordBatch:
+    """Changed rows by file and place: what they become, or None."""
+    values = batch(after or (0, 0, 0) for _, _, after in rows)
+    clauses = [_ACTIONS.index(DELETE if after is None else UPDATE) for _, _, after in rows]
+    for name, column in ((FILE, [r[0] for r in rows]), (ROW, [r[1] for r in rows]), (CLAUSE, clauses)):
+        values = values.append_column(name, integers(column))
+    return values
 
 
 def _scope(command: Command) -> RowScope | None:
@@ -148,29 +138,14 @@ def _scope(command: Command) -> RowScope | None:
     return RowScope(parse_predicate(f"id IN ({ids}) AND {command.condition}"), misses_count=True)
 
 
-def _with_actions(rows: Sequence[_Written], plan: DmlPlan) -> pa.RecordBatch:
-    found = batch(w.after or w.before.row for w in rows if w.after or w.before)
-    found = found.append_column(ACTION, pa.array([w.action for w in rows], pa.int8()))
-    if plan.tracked:
-        kept = [w.before if w.before is not None else None for w in rows]
-        versions = [w.before.version if w.before and w.action == task.COPY else None for w in rows]
-        found = found.append_column(ROW_ID, pa.array([k and k.row_id for k in kept], pa.int64()))
-        found = found.append_column(ROW_VERSION, pa.array(versions, pa.int64()))
-    if plan.records_changes:
-        for number in range(len(NAMES)):
-            values = [w.before.row[number] if w.before else None for w in rows]
-            found = found.append_column(f"{BEFORE}{number}", pa.array(values, pa.int64()))
-    return found
-
-
-def _read(snapshot: Snapshot, paths: list[str]) -> dict[str, list[_Placed]]:
+def _read(snapshot: Snapshot, paths: list[str]) -> dict[str, list[tuple[int, Row]]]:
     """The rows of files, with their places in them."""
-    scan = Scan(snapshot, metadata_columns=("row_index", "row_id", "row_commit_version"))
-    found: dict[str, list[_Placed]] = {}
+    scan = Scan(snapshot, metadata_columns=("row_index",))
+    found: dict[str, list[tuple[int, Row]]] = {}
     for piece in scan.slices():
         if piece.path in paths:
             rows = found.setdefault(piece.path, [])
             for part in read_slices(snapshot.storage, scan.plan, [piece]):
-                known = [column.to_pylist() for column in part["_metadata"].flatten()]
-                rows += [_Placed(*each) for each in zip(*known, rows_of(part), strict=True)]
+                (places,) = part["_metadata"].flatten()
+                rows += zip(places.to_pylist(), rows_of(part), strict=True)
     return found

@@ -34,14 +34,15 @@ from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.log.cleanup import clean_up
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.log.snapshot import open_snapshot
-from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.storage import backoff
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.kernel.streaming.sink import commit_batch
-from delta_ds.kernel.write.plan import newest_snapshot, plan_write
+from delta_ds.kernel.write.intent import stream_intent
+from delta_ds.kernel.write.plan import plan_write
+from delta_ds.kernel.write.target import WriteTarget, newest_snapshot
 from delta_ds.kernel.write.task import write_rows
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.faulty_storage import KINDS, LOST, REFUSED, REPEATED, Fault, FaultyStorage
@@ -104,16 +105,15 @@ def append(log: DeltaLog) -> None:
 
 def stream_batch(log: DeltaLog) -> None:
     data = rows(7, 8)
-    parsed = parse_stream_write_options({"path": log.storage.url}, mode="append")
-    plan = plan_write(
-        log.storage, newest_snapshot(log.storage), schema_from_arrow(data.schema), parsed, overwrite=False
-    )
+    intent = stream_intent({"path": log.storage.url}, "append")
+    target = WriteTarget(intent, log.storage, newest_snapshot(log.storage))
+    plan = plan_write(target, schema_from_arrow(data.schema))
     results = [write_rows(plan, data.to_batches())]
     try:
-        commit_batch(plan, results, "q", 0, "append")
+        commit_batch(plan, results, "q", 0)
     except UncertainWriteError as problem:
         try:
-            commit_batch(plan, results, "q", 0, "append")
+            commit_batch(plan, results, "q", 0)
         except DeltaError:
             raise problem from None
 

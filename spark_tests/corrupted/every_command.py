@@ -37,11 +37,11 @@ from delta_ds.kernel.commands.compute_statistics import compute_statistics
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.dml.candidates import candidate_files
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import plan_dml
-from delta_ds.kernel.commands.dml.task import CLAUSE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.drop_feature import drop_feature_support
 from delta_ds.kernel.commands.fsck.command import check
 from delta_ds.kernel.commands.generate import generate
@@ -54,12 +54,13 @@ from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.commands.vacuum.command import vacuum
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.options.stream_read import parse_stream_read_options
-from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
 from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.streaming.source import StreamSource
-from delta_ds.kernel.write.plan import newest_snapshot, plan_write
+from delta_ds.kernel.write.intent import stream_intent
+from delta_ds.kernel.write.plan import plan_write
+from delta_ds.kernel.write.target import WriteTarget, newest_snapshot
 from delta_ds.kernel.write.task import write_rows
 from spark_tests.cli.commands import COMMAND_LINES, command_line
 from spark_tests.corrupted.damage import copied
@@ -128,16 +129,10 @@ def _follow(path: Path, **options: str) -> list[Any]:
 
 def _sink(path: Path) -> int | None:
     log, data = DeltaLog(path), _ROWS
-    parsed = parse_stream_write_options({"path": str(path)}, mode="append")
-    plan = plan_write(
-        log.storage,
-        newest_snapshot(log.storage),
-        schema_from_arrow(data.schema),
-        parsed,
-        overwrite=False,
-        streaming=True,
-    )
-    return commit_batch(plan, [write_rows(plan, data.to_batches())], "query", 3, "append")
+    intent = stream_intent({"path": str(path)}, "append")
+    target = WriteTarget(intent, log.storage, newest_snapshot(log.storage))
+    plan = plan_write(target, schema_from_arrow(data.schema))
+    return commit_batch(plan, [write_rows(plan, data.to_batches())], "query", 3)
 
 
 def _clone(path: Path, command: Callable[..., Any], **how: Any) -> Any:

@@ -29,13 +29,15 @@ def write_again(log: DeltaLog, without: Sequence[str] = ()) -> None:
     rows = before.scan().to_arrow()
     again = rows.slice(0, 2).drop_columns([name for name in without if name in rows.column_names])
     schema = plain(before.schema, again.column_names)
-    write_batches(log.storage, schema, again.to_batches())
+    write_batches(log.start_transaction(create=True), schema, again.to_batches())
     after = log.snapshot().scan().to_arrow()
     assert after.num_rows == rows.num_rows + again.num_rows
     gone, literal = some_id(after)
     if gone is None or before.properties.get("delta.appendOnly") == "true":
         return
-    write_batches(log.storage, schema, [], "overwrite", {"replaceWhere": f"id = {literal}"})
+    write_batches(
+        log.start_transaction(create=True), schema, [], "overwrite", {"replaceWhere": f"id = {literal}"}
+    )
     assert difference(log.snapshot().scan().to_arrow(), without_id(after, gone)) is None
 
 

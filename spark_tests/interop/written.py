@@ -118,7 +118,7 @@ class Written:
         if schema is None:
             schema = plain(self.log.snapshot().schema, rows[0] if rows else None)
         batch = pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(schema))
-        write_batches(self.log.storage, schema, [batch], mode, options)
+        write_batches(self.log.start_transaction(create=True), schema, [batch], mode, options)
 
     def _note(self, version: int | None) -> None:
         assert version is not None, f"{self.path} is there already"

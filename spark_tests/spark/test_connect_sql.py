@@ -216,8 +216,8 @@ class TestRows:
         assert ids(table) == [0, 2, 30, 31]
         client(run, f"INSERT WITH SCHEMA EVOLUTION INTO {name} BY NAME SELECT 32 AS id, 1 AS p, true AS flag")
         assert rows_of(table)[-1] == {"id": 32, "p": 1, "v": None, "flag": True}
-        client(run, f"INSERT OVERWRITE {name} VALUES (1, 1, 'x', false)")
-        assert ids(table) == [1]
+        client(run, f"INSERT OVERWRITE {name} WITH (userMetadata = 'told') VALUES (1, 1, 'x', false)")
+        assert (ids(table), DeltaLog(table).history()[0]["userMetadata"]) == ([1], "told")
 
     @pytest.mark.parametrize(
         ("form", "by_name"),

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from delta_ds.spark.engines.shipping import package_archive
 
 import delta_ds
-from delta_ds.spark.ship import package_archive
 from delta_ds.spark.source import DeltaSource, PushdownSource
 
 _PICKLE = "import pickle, sys; from delta_ds.spark.source import *; s = PushdownSource({'path': '/p'}); s._pin = 5; "

@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
-from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.storage.log_store import ConditionalLogStore
-from delta_ds.kernel.write.plan import newest_snapshot, plan_write
+from delta_ds.kernel.write.intent import batch_intent
+from delta_ds.kernel.write.plan import plan_write
+from delta_ds.kernel.write.target import WriteTarget
 from delta_ds.kernel.write.task import write_rows
 from delta_ds.spark.writer import DeltaWriter, TaskMessage
 
@@ -134,10 +135,8 @@ def test_a_driver_that_aborts_after_the_commit_leaves_what_a_version_names(
 ) -> None:
     table(tmp_path, {})
     before, log = files(tmp_path), DeltaLog(tmp_path)
-    parsed = parse_write_options({"path": str(tmp_path)}, overwrite=False)
-    plan = plan_write(
-        log.storage, newest_snapshot(log.storage), schema_from_arrow(rows().schema), parsed, overwrite=False
-    )
+    target = WriteTarget(batch_intent({"path": str(tmp_path)}, "append"), log.storage, log.snapshot())
+    plan = plan_write(target, schema_from_arrow(rows().schema))
     messages = [TaskMessage(write_rows(plan, rows(n).to_batches(), n)) for n in (5, 6)]
     writer = DeltaWriter(plan)
     failing(monkeypatch, fault)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from delta_ds.spark.engines.shipping import bring_package, package_archive
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
@@ -22,7 +23,6 @@ from delta_ds.spark.engines import environment
 from delta_ds.spark.engines.environment import tasks_problem
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.same_version import OfThisVersion
-from delta_ds.spark.ship import package_archive
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +92,9 @@ class Application:
         self.jobs = 0
         self.master, self.applicationId, self.defaultParallelism = "spark://x", f"app-{id(self)}", 2
         ids = SimpleNamespace(mkString=lambda sign: sign.join(self.executors))
+        self.sent: list[str] = []
+        self._temp_dir = Path()
+        self.addPyFile = self.sent.append
         self._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(getExecutorIds=lambda: ids))
 
     def parallelize(self, numbers: range, tasks: int) -> Any:
@@ -172,3 +175,41 @@ class TestExecutors:
         assert (
             tasks_problem(application.session) == "executors cannot be asked what they have: division by zero"
         )
+
+
+class TestRowCommands:
+    """What commands that change rows do before their tasks run: `bring_package`."""
+
+    def test_send_the_package_to_executors_that_lack_it_and_only_to_these(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        application = Application("1")
+        application._temp_dir = tmp_path
+        bring_package(application.session, "DELETE", "/t")
+        assert application.sent == []
+        monkeypatch.setattr(environment, "_PROBE", "def probe(_):\n    return [(['delta_ds'], None)]")
+        monkeypatch.setattr(application, "addPyFile", lambda path: _has_come(application, path, monkeypatch))
+        application.executors = ["2"]
+        with caplog.at_level("INFO", "delta_ds"):
+            bring_package(application.session, "DELETE", "/t")
+        (path,) = application.sent
+        assert "delta_ds/spark/engines/shipping.py" in zipfile.ZipFile(path).namelist()
+        assert [r.getMessage() for r in caplog.records if r.getMessage().startswith("package_shipped ")]
+        bring_package(application.session, "DELETE", "/t")
+        assert len(application.sent) == 1
+
+    def test_are_refused_where_executors_lack_more(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        application = Application("1")
+        application._temp_dir = tmp_path
+        monkeypatch.setattr(environment, "_PROBE", "def probe(_):\n    return [(['pyarrow'], None)]")
+        with pytest.raises(UnsupportedOperationError, match="UPDATE of /t .* lack pyarrow: install") as error:
+            bring_package(application.session, "UPDATE", "/t")
+        assert error.value.condition == "DELTA_PYTHON_WORKERS_WITHOUT_PACKAGE"
+
+
+def _has_come(application: Application, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    application.sent.append(path)
+    found = f"def probe(_):\n    return [([], {delta_ds.__version__!r})]"
+    monkeypatch.setattr(environment, "_PROBE", found)

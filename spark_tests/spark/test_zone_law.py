@@ -69,7 +69,7 @@ def test_local_times_in_rows(session: SparkSession, tmp_path: Path, zone: str) -
 
 @pytest.mark.spark
 def test_local_times_in_partition_values(session: SparkSession, tmp_path: Path, zone: str) -> None:
-    found = instants_by_way(session, str(tmp_path), zone)
+    found = instants_by_way(session, str(tmp_path), zone, folders=True)
     assert found == {way: [instant(zone)] for way in found}
 
 
@@ -93,5 +93,5 @@ def test_local_times_on_spark_connect(client: Client, tmp_path: Path, zone: str)
     found = client(ids_by_way, path, str(tmp_path), zone, False)
     assert found == {way: expected(way) for way in found}
     assert client(days_by_way, str(tmp_path), zone) == {"2024-01-15": 3}
-    found = client(instants_by_way, str(tmp_path), zone)
+    found = client(instants_by_way, str(tmp_path), zone, False)
     assert found == {way: [instant(zone)] for way in found}

@@ -193,10 +193,19 @@ def days_by_way(spark: SparkSession, folder: str, zone: str) -> dict[str, int]:
         return found
 
 
-def instants_by_way(spark: SparkSession, folder: str, zone: str) -> dict[str, list[int]]:
-    """The instants, in seconds, that each way makes of a partition value which is a local time without a zone."""
+def instants_by_way(spark: SparkSession, folder: str, zone: str, folders: bool) -> dict[str, list[int]]:
+    """The instants, in seconds, that each way makes of a partition value which is a local time without a zone.
+
+    Parameters
+    ----------
+    folders
+        Whether the session reads folders of partitions, which those of Spark Connect do not.
+    """
     with _in_zone(spark, zone):
-        return {way: _seconds(rows()) for way, rows in _of_local_partitions(spark, folder).items()}
+        ways = _of_local_partitions(spark, folder)
+        if not folders:
+            del ways["load of a folder"]
+        return {way: _seconds(rows()) for way, rows in ways.items()}
 
 
 def instant(zone: str) -> int:

@@ -44,18 +44,18 @@ def weakest_protocol(names: Collection[str], readers: Collection[str] = ()) -> P
     readers
         Which of the unknown ones are reader features.
     """
-    known = [FEATURES[n] for n in names if n in FEATURES]
+    features = [FEATURES[n] for n in names if n in FEATURES]
     unknown = {n for n in names if n not in FEATURES}
     listed = frozenset(names)
-    reader = max([1, *(f.legacy_reader or FEATURE_READER_VERSION for f in known if f.needs_reader)])
+    reader = max([1, *(f.legacy_reader or FEATURE_READER_VERSION for f in features if f.needs_reader)])
     if unknown & set(readers):
         reader = FEATURE_READER_VERSION
-    writer = max([1, *(f.legacy_writer or FEATURE_WRITER_VERSION for f in known)])
+    writer = max([1, *(f.legacy_writer or FEATURE_WRITER_VERSION for f in features)])
     if writer < FEATURE_WRITER_VERSION and supported_features(reader, writer, None, None) == listed:
         return Protocol(reader, writer)
     if reader < FEATURE_READER_VERSION:
         return Protocol(reader, FEATURE_WRITER_VERSION, None, listed)
-    for_readers = frozenset(f.name for f in known if f.needs_reader) | (unknown & set(readers))
+    for_readers = frozenset(f.name for f in features if f.needs_reader) | (unknown & set(readers))
     return Protocol(reader, FEATURE_WRITER_VERSION, for_readers, listed)
 
 
@@ -174,10 +174,10 @@ def known_feature(name: str) -> TableFeature:
 
 def protocol_properties(protocol: Protocol) -> dict[str, str]:
     """A protocol in the form of table properties, as delta-spark shows it."""
-    found = {
+    texts = {
         MIN_READER_VERSION.name: str(protocol.min_reader),
         MIN_WRITER_VERSION.name: str(protocol.min_writer),
     }
     for name in sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())}):
-        found[FEATURE_PREFIX + name] = "supported"
-    return found
+        texts[FEATURE_PREFIX + name] = "supported"
+    return texts

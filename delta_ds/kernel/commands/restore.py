@@ -133,23 +133,23 @@ def restore(
     """
     if (version is None) == (timestamp is None):
         raise ONEOF_IN_RESTORE(table=log.storage.url)
-    wanted = _snapshot_to_restore(log, version, timestamp, timezone)
+    source = _snapshot_to_restore(log, version, timestamp, timezone)
     txn = log.start_transaction()
     latest = txn.base
     assert latest is not None, "the transaction was started on a table that exists"
-    if wanted.version == latest.version:
+    if source.version == latest.version:
         RESTORE_SKIPPED.log(table=log.storage.url, version=latest.version)
         return None
     txn.txn_id = transaction_id or txn.txn_id
-    _check_row_ids(wanted, latest)
-    change = _FileDifference.between(wanted, latest)
+    _check_row_ids(source, latest)
+    change = _FileDifference.between(source, latest)
     adds = list(change.restored_bodies())
     if not ignore_missing_files:
-        _check_present(latest.storage, adds, wanted.version)
+        _check_present(latest.storage, adds, source.version)
     txn.read_whole_table()
     txn.add_all(adds).remove_live(change.removed)
-    _put_description(txn, wanted, latest, protocol_downgrade_allowed)
-    result = _result(wanted, latest, change, adds)
+    _put_description(txn, source, latest, protocol_downgrade_allowed)
+    result = _result(source, latest, change, adds)
     parameters = {"version": version, "timestamp": _shown(timestamp)}
     committed = txn.commit(RESTORE, parameters, _metrics(result))
     return replace(result, version=committed)
@@ -171,16 +171,16 @@ def _snapshot_to_restore(
             endVersion=error.parameters.get("latest"),
         ) from error
     except TimestampOutOfRangeError as error:
-        told, known = {"table": url, "timestamp": timestamp, "reason": error.text}, error.parameters
+        values, causes = {"table": url, "timestamp": timestamp, "reason": error.text}, error.parameters
         if error.condition == TIMESTAMP_GREATER_THAN_COMMIT.name:
             raise CANNOT_RESTORE_TIMESTAMP_GREATER(
-                known,
-                **told,
+                causes,
+                **values,
                 requestedTimestamp=_shown(timestamp),
-                latestTimestamp=known.get("lastCommitTimestamp"),
+                latestTimestamp=causes.get("lastCommitTimestamp"),
             ) from error
         raise CANNOT_RESTORE_TIMESTAMP_EARLIER(
-            known, **told, requestedTimestamp=_shown(timestamp), earliestTimestamp=known.get("commitTs")
+            causes, **values, requestedTimestamp=_shown(timestamp), earliestTimestamp=causes.get("commitTs")
         ) from error
 
 
@@ -210,17 +210,17 @@ class _FileDifference:
     removed: pa.Array
 
     @classmethod
-    def between(cls, wanted: Snapshot, latest: Snapshot) -> _FileDifference:
+    def between(cls, source: Snapshot, latest: Snapshot) -> _FileDifference:
         import pyarrow.compute as pc
 
-        old, new = wanted.live_files().table, latest.live_files().table
-        old_keys = keys_of_files(old, wanted.storage)
+        old, new = source.live_files().table, latest.live_files().table
+        old_keys = keys_of_files(old, source.storage)
         new_keys = keys_of_files(new, latest.storage)
         missing = pc.invert(pc.is_in(old_keys, value_set=_one(new_keys)))
-        if ENABLE_ROW_TRACKING.of(wanted.metadata.configuration):
+        if ENABLE_ROW_TRACKING.of(source.metadata.configuration):
             missing = pc.or_(missing, _lost_row_ids(old, old_keys, new, new_keys))
         gone = pc.invert(pc.is_in(new_keys, value_set=_one(old_keys)))
-        return cls(wanted, _one(old_keys.filter(missing)), true_rows(gone))
+        return cls(source, _one(old_keys.filter(missing)), true_rows(gone))
 
     def restored_bodies(self) -> Iterator[AddFile]:
         """The `add` actions of the files that come back."""
@@ -253,8 +253,8 @@ def _check_present(storage: Storage, adds: list[AddFile], version: int) -> None:
     """Source: delta-spark refuses with the first hundred missing files; deletion vectors count here too."""
     paths = dict.fromkeys(path for add in adds for path in _files_of(add))
     with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
-        found = pool.map(lambda path: storage.exists(storage.resolve(path)), paths)
-        missing = [path for path, there in zip(paths, found, strict=True) if not there]
+        presence = pool.map(lambda path: storage.exists(storage.resolve(path)), paths)
+        missing = [path for path, there in zip(paths, presence, strict=True) if not there]
     if missing:
         more = f" and {len(missing) - _SHOWN_FILES} more" if len(missing) > _SHOWN_FILES else ""
         raise MISSING_FILES_UNEXPECTED_VERSION(
@@ -272,24 +272,24 @@ def _files_of(add: AddFile) -> Iterator[str]:
 # --- description
 
 
-def _check_row_ids(wanted: Snapshot, latest: Snapshot) -> None:
+def _check_row_ids(source: Snapshot, latest: Snapshot) -> None:
     """While row tracking is suspended no file that is added has row ids, which an enabled table needs."""
-    enabled = ENABLE_ROW_TRACKING.of(wanted.metadata.configuration)
+    enabled = ENABLE_ROW_TRACKING.of(source.metadata.configuration)
     if enabled and ROW_TRACKING_SUSPENDED.of(latest.metadata.configuration):
         raise ROW_TRACKING_RESTORED_WHILE_SUSPENDED(
             table=latest.storage.url,
-            version=wanted.version,
+            version=source.version,
             property1=ENABLE_ROW_TRACKING.name,
             property2=ROW_TRACKING_SUSPENDED.name,
         )
 
 
-def _put_description(txn: Transaction, wanted: Snapshot, latest: Snapshot, downgrade: bool) -> None:
-    protocol = wanted.protocol if downgrade else protocol_with_both(latest.protocol, wanted.protocol)
+def _put_description(txn: Transaction, source: Snapshot, latest: Snapshot, downgrade: bool) -> None:
+    protocol = source.protocol if downgrade else protocol_with_both(latest.protocol, source.protocol)
     # delta-spark commits both whether they change or not.
-    txn.set_metadata(_metadata(wanted.table_state, latest.table_state))
+    txn.set_metadata(_metadata(source.table_state, latest.table_state))
     txn.set_protocol(protocol)
-    clustering = wanted.domains.get(CLUSTERING_DOMAIN)
+    clustering = source.domains.get(CLUSTERING_DOMAIN)
     if clustering is not None:
         txn.set_domain_metadata(CLUSTERING_DOMAIN, clustering)
     elif CLUSTERING_DOMAIN in latest.domains:
@@ -304,22 +304,22 @@ def protocol_with_both(protocol: Protocol, other: Protocol) -> Protocol:
     return weakest_protocol(protocol.supported | other.supported, readers)
 
 
-def _metadata(wanted: TableState, latest: TableState) -> Metadata:
+def _metadata(source: TableState, latest: TableState) -> Metadata:
     """The earlier metadata, with the values that must never decrease."""
     before = latest.properties
-    configuration = dict(wanted.properties)
+    configuration = dict(source.properties)
     if COLUMN_MAPPING_MODE.of(configuration) != "none":
         highest = max(COLUMN_MAPPING_MAX_ID.of(c) for c in (configuration, before))
         configuration[COLUMN_MAPPING_MAX_ID.name] = str(highest)
-    kept = [CHECKPOINT_PROTECTION_BEFORE_VERSION.name]
+    unchanged = [CHECKPOINT_PROTECTION_BEFORE_VERSION.name]
     for name in (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name):
         configuration.pop(name, None)  # where timestamps are enabled by this very commit, it says so itself
-    if latest.enabled(IN_COMMIT_TIMESTAMP) and wanted.enabled(IN_COMMIT_TIMESTAMP):
-        kept += [ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name]
-    configuration |= {name: before[name] for name in kept if name in before}
-    schema = with_highest_marks(wanted.schema, latest.schema)
-    text = wanted.metadata.schema_string if schema == wanted.schema else schema_to_json(schema)
-    return replace(wanted.metadata, configuration=configuration, schema_string=text)
+    if latest.enabled(IN_COMMIT_TIMESTAMP) and source.enabled(IN_COMMIT_TIMESTAMP):
+        unchanged += [ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name]
+    configuration |= {name: before[name] for name in unchanged if name in before}
+    schema = with_highest_marks(source.schema, latest.schema)
+    text = source.metadata.schema_string if schema == source.schema else schema_to_json(schema)
+    return replace(source.metadata, configuration=configuration, schema_string=text)
 
 
 def with_highest_marks(schema: StructType, other: StructType) -> StructType:

@@ -161,13 +161,13 @@ def map_numbers(
     if isinstance(value, pa.Scalar):
         return map_numbers(function, pa.repeat(value, 1), target)[0]
     whole = value.view(pa.int32() if value.type.bit_width == 32 else pa.int64()).cast(pa.int64())
-    found = integers(function(numbers(pc.fill_null(whole, scalar_of(0, LONG)))))
+    results = integers(function(numbers(pc.fill_null(whole, scalar_of(0, LONG)))))
     if value.null_count:
-        found = pc.if_else(value.is_valid(), found, scalar_of(None, LONG))
+        results = pc.if_else(value.is_valid(), results, scalar_of(None, LONG))
     if target.bit_width == 64:
-        return found.view(target)
+        return results.view(target)
     try:
-        return found.cast(pa.int32()).view(target)
+        return results.cast(pa.int32()).view(target)
     except pa.ArrowInvalid as error:
         raise OverflowError(str(error)) from error
 

@@ -159,21 +159,21 @@ _Asked = tuple[Expression, bool]
 
 
 def _asked_of_parts(asked: _Asked) -> tuple[_Asked, ...]:
-    node, wanted = asked
+    node, truth = asked
     if _negates_logic(node):
-        return ((parts_of(node)[0], not wanted),)
+        return ((parts_of(node)[0], not truth),)
     is_logic = isinstance(node, Call) and node.name in _OPPOSITE
-    return tuple((part, wanted if is_logic else True) for part in parts_of(node))
+    return tuple((part, truth if is_logic else True) for part in parts_of(node))
 
 
 def _wanted(asked: _Asked, parts: list[Expression]) -> Expression:
-    node, wanted = asked
+    node, truth = asked
     if _negates_logic(node):
         return parts[0]
     if isinstance(node, Call) and node.name in _OPPOSITE:
-        return with_parts(node if wanted else replace(node, name=_OPPOSITE[node.name]), parts)
+        return with_parts(node if truth else replace(node, name=_OPPOSITE[node.name]), parts)
     whole = with_parts(node, parts)
-    return whole if wanted else Call("not", (whole,))
+    return whole if truth else Call("not", (whole,))
 
 
 def _negates_logic(node: Expression) -> bool:
@@ -186,19 +186,19 @@ def _negates_logic(node: Expression) -> bool:
 
 def _resolve(column: Column, schema: StructType) -> Expression:
     path: list[str] = []
-    found: DataType = schema
+    level: DataType = schema
     for depth, name in enumerate(column.path):
-        if not isinstance(found, StructType):
-            child: Expression = Column(tuple(path), found)
+        if not isinstance(level, StructType):
+            child: Expression = Column(tuple(path), level)
             for rest in column.path[depth:]:
                 child = field_of(child, Literal(rest, STRING))
             return child
-        field = found.find(name)
+        field = level.find(name)
         if field is None:
-            raise unknown_column(column, name, found)
+            raise unknown_column(column, name, level)
         path.append(field.name)
-        found = field.type
-    return Column(tuple(path), found)
+        level = field.type
+    return Column(tuple(path), level)
 
 
 def _typed(literal: Literal) -> Literal:

@@ -162,8 +162,8 @@ def _read_double(text: str, target: DataType) -> float | None:
         return math.nan
     number = text[:-1] if text[-1:] in ("d", "D", "f", "F") else text
     if _NUMBER.fullmatch(number):
-        found = float(number)
-        return nearest(Decimal(number), target) if target == FLOAT and 0 < abs(found) < math.inf else found
+        double = float(number)
+        return nearest(Decimal(number), target) if target == FLOAT and 0 < abs(double) < math.inf else double
     if not _HEXADECIMAL.fullmatch(text):
         return None
     try:
@@ -216,14 +216,14 @@ def narrow(number: float, target: DataType) -> float:
 
 def nearest(number: Decimal, target: DataType) -> float:
     """The value of the type that is nearest to a decimal, of two the even one."""
-    found = float(number)
-    if target != FLOAT or not math.isfinite(found) or not number.is_finite():
-        return found
-    rounded = narrow(found, FLOAT)
-    beside = 2 * found - rounded  # if `found` lies in the middle between two floats, the other of them
-    if rounded == found or not math.isfinite(rounded) or narrow(beside, FLOAT) != beside:
+    double = float(number)
+    if target != FLOAT or not math.isfinite(double) or not number.is_finite():
+        return double
+    rounded = narrow(double, FLOAT)
+    beside = 2 * double - rounded  # if `double` lies in the middle between two floats, the other of them
+    if rounded == double or not math.isfinite(rounded) or narrow(beside, FLOAT) != beside:
         return rounded
-    exact = Decimal(found)
+    exact = Decimal(double)
     if number == exact or (number > exact) == (rounded > beside):
         return rounded
     return beside

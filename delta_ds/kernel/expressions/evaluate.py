@@ -187,8 +187,8 @@ def _column(column: Column, batch: pa.RecordBatch) -> pa.Array:
     assert column.type is not None
     if is_nested(column.type):
         return array
-    wanted = arrow_type(column.type)
-    return array if array.type == wanted else pc.cast(array, wanted)
+    target = arrow_type(column.type)
+    return array if array.type == target else pc.cast(array, target)
 
 
 # What looks at its second operand also where the first is null.
@@ -197,13 +197,15 @@ _TAKES_NULL = frozenset(["<=>", "array", "concat", "concat_ws", "greatest", "has
 
 def _rows_without_null(values: list[Value]) -> Value | None:
     """The rows in which no operand so far is null, where there are others; the next operand is computed for these."""
-    found: Value | None = None
+    without_null: Value | None = None
     for value in values:
         if isinstance(value, pa.Scalar) and not value.is_valid:
             return FALSE
         if not isinstance(value, pa.Scalar) and value.null_count:
-            found = value.is_valid() if found is None else pc.and_(found, value.is_valid())
-    return found
+            without_null = (
+                value.is_valid() if without_null is None else pc.and_(without_null, value.is_valid())
+            )
+    return without_null
 
 
 # --- logic and choice: operands that only some rows reach
@@ -266,10 +268,10 @@ def _in(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
     assert data_type is not None
     constants = [a.value for a in node.args[1:] if isinstance(a, Literal)]
     if len(constants) > 8 and len(constants) == len(node.args) - 1 and data_type not in FRACTIONAL:
-        known = array_of([c for c in constants if c is not None], data_type)
-        found = pc.is_in(value, options=pc.SetLookupOptions(value_set=known))
+        items = array_of([c for c in constants if c is not None], data_type)
+        is_among = pc.is_in(value, options=pc.SetLookupOptions(value_set=items))
         missed = UNKNOWN if None in constants else FALSE
-        return pc.if_else(pc.is_null(value), UNKNOWN, pc.if_else(found, TRUE, missed))
+        return pc.if_else(pc.is_null(value), UNKNOWN, pc.if_else(is_among, TRUE, missed))
     result: Value = FALSE
     for item in node.args[1:]:
         if id(item) in failing:
@@ -314,12 +316,12 @@ def may_fail(node: Expression) -> bool:
 
 def _failing_nodes(root: Expression) -> frozenset[int]:
     """The identities of the nodes whose evaluation can raise on some value."""
-    found: set[int] = set()
+    failing: set[int] = set()
     for node in postorder(root):
         own = isinstance(node, Cast) or (isinstance(node, Call) and node.name in _FAILING)
-        if own or any(id(part) in found for part in parts_of(node)):
-            found.add(id(node))
-    return frozenset(found)
+        if own or any(id(part) in failing for part in parts_of(node)):
+            failing.add(id(node))
+    return frozenset(failing)
 
 
 # --- comparison

@@ -61,8 +61,8 @@ def evaluate_call(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) ->
     inside[variable_column(names[0])] = elements
     if len(names) > 1:
         inside[variable_column(names[1])] = integers(np.arange(len(rows)) - offsets[rows]).cast(pa.int32())
-    found = yield body, pa.RecordBatch.from_arrays(list(inside.values()), list(inside))
-    return _gathered(node, lists, offsets, rows, elements, spread(found, len(rows)))
+    results = yield body, pa.RecordBatch.from_arrays(list(inside.values()), list(inside))
+    return _gathered(node, lists, offsets, rows, elements, spread(results, len(rows)))
 
 
 def _lengths(lists: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -72,34 +72,34 @@ def _lengths(lists: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def _rows_of_elements(batch: pa.RecordBatch, body: Expression, rows: Any) -> dict[str, pa.Array]:
     """What the body reads of the row of each element: columns, and the variables of lambdas around this one."""
-    wanted = {column.path[0] for column in columns(body)}
+    names = {column.path[0] for column in columns(body)}
     places = integers(rows)
     return {
         name: batch.column(n).take(places)
         for n, name in enumerate(batch.schema.names)
-        if name in wanted or name.startswith(_VARIABLE)
+        if name in names or name.startswith(_VARIABLE)
     }
 
 
 def _gathered(
-    node: Call, lists: pa.Array, offsets: Any, rows: Any, elements: pa.Array, found: pa.Array
+    node: Call, lists: pa.Array, offsets: Any, rows: Any, elements: pa.Array, results: pa.Array
 ) -> pa.Array:
     if node.name == "transform":
-        return _lists(offsets, found, lists)
-    true = flags(pc.fill_null(found, FALSE))
+        return _lists(offsets, results, lists)
+    true = flags(pc.fill_null(results, FALSE))
     if node.name == "filter":
-        kept = np.concatenate([[0], np.cumsum(np.bincount(rows[true], minlength=len(lists)))])
-        return _lists(kept, elements.filter(mask(true)), lists)
+        filtered_offsets = np.concatenate([[0], np.cumsum(np.bincount(rows[true], minlength=len(lists)))])
+        return _lists(filtered_offsets, elements.filter(mask(true)), lists)
     some = np.bincount(rows[true], minlength=len(lists)) > 0
-    unknown = np.bincount(rows[flags(found.is_null())], minlength=len(lists)) > 0
+    unknown = np.bincount(rows[flags(results.is_null())], minlength=len(lists)) > 0
     if node.name == "exists":
-        known, answer = some | ~unknown, some
+        is_known, answer = some | ~unknown, some
     else:
-        false = flags(pc.fill_null(pc.invert(found), FALSE))
+        false = flags(pc.fill_null(pc.invert(results), FALSE))
         broken = np.bincount(rows[false], minlength=len(lists)) > 0
-        known, answer = broken | ~unknown, ~broken
-    known &= flags(lists.is_valid())
-    return pa.Array.from_buffers(pa.bool_(), len(lists), [bitmap(known), bitmap(answer)])
+        is_known, answer = broken | ~unknown, ~broken
+    is_known &= flags(lists.is_valid())
+    return pa.Array.from_buffers(pa.bool_(), len(lists), [bitmap(is_known), bitmap(answer)])
 
 
 def _lists(offsets: Any, values: pa.Array, like: pa.Array) -> pa.Array:

@@ -79,10 +79,10 @@ class _Filter:
         self._depth = 0
 
     def whole(self) -> Expression:
-        found = self._disjunction()
+        tree = self._disjunction()
         if self._kind() != "end":
             raise _NotPlain
-        return found
+        return tree
 
     def _disjunction(self) -> Expression:
         return self._chain("or", self._conjunction)
@@ -97,8 +97,10 @@ class _Filter:
         if len(parts) == 1:
             return parts[0]
         flat: list[Expression] = []
-        for found in parts:
-            flat.extend(found.args if isinstance(found, Call) and found.name == name else (found,))
+        for condition in parts:
+            flat.extend(
+                condition.args if isinstance(condition, Call) and condition.name == name else (condition,)
+            )
         return Call(name, tuple(flat))
 
     def _negation(self) -> Expression:
@@ -106,19 +108,19 @@ class _Filter:
             return self._condition()
         if self._mark("("):
             return Call("not", (self._in_parentheses(),))
-        found = self._condition()
-        if isinstance(found, Call) and found.name in ("isnull", "isnotnull", "not"):
+        condition = self._condition()
+        if isinstance(condition, Call) and condition.name in ("isnull", "isnotnull", "not"):
             raise _NotPlain  # how these are nested is for the other parser to say
-        return Call("not", (found,))
+        return Call("not", (condition,))
 
     def _in_parentheses(self) -> Expression:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _NotPlain
-        found = self._disjunction()
+        condition = self._disjunction()
         self._need_mark(")")
         self._depth -= 1
-        return found
+        return condition
 
     def _condition(self) -> Expression:
         if self._mark("("):
@@ -134,17 +136,17 @@ class _Filter:
             return Call("isnotnull" if negated else "isnull", (value,))
         negated = self._word("not")
         if self._word("in"):
-            found = self._in(value)
+            condition = self._in(value)
         elif self._word("between"):
             low = self._value()
             if not self._word("and"):
                 raise _NotPlain
-            found = Call("and", (Call(">=", (value, low)), Call("<=", (value, self._value()))))
+            condition = Call("and", (Call(">=", (value, low)), Call("<=", (value, self._value()))))
         elif negated:
             raise _NotPlain
         else:
             return value
-        return Call("not", (found,)) if negated else found
+        return Call("not", (condition,)) if negated else condition
 
     def _in(self, value: Expression) -> Call:
         self._need_mark("(")
@@ -192,8 +194,8 @@ class _Filter:
             raise _NotPlain
 
     def _is(self, kind: str, text: str) -> bool:
-        found = self._tokens[self._next]
-        if found[0] != kind or found[1].lower() != text:
+        token = self._tokens[self._next]
+        if token[0] != kind or token[1].lower() != text:
             return False
         self._next += 1
         return True
@@ -202,15 +204,15 @@ class _Filter:
 def _tokens(text: str) -> list[tuple[str, str]]:
     if len(text) > _LONGEST:
         raise _NotPlain
-    found, at, text = [], 0, text.rstrip(" \t\r\n")
+    tokens, at, text = [], 0, text.rstrip(" \t\r\n")
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             raise _NotPlain
         kind = str(match.lastgroup)
-        found.append((kind, match[kind]))
+        tokens.append((kind, match[kind]))
         at = match.end()
-    return [*found, ("end", "")]
+    return [*tokens, ("end", "")]
 
 
 def _name(kind: str, text: str) -> str:

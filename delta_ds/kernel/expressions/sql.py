@@ -74,12 +74,12 @@ def _taken_apart(text: str) -> Expression:
     from delta_ds.kernel.expressions.conditions import read_conditions
 
     try:
-        found = read_conditions(text, _condition)
+        tree = read_conditions(text, _condition)
     except PredicateError:
         if len(text) > _LONGEST_WHOLE:
             raise
-        found = None  # what is wrong is to be told of the whole text
-    return _parse(text) if found is None else found
+        tree = None  # what is wrong is to be told of the whole text
+    return _parse(text) if tree is None else tree
 
 
 _LONGEST_WHOLE = 10_000
@@ -104,8 +104,8 @@ def check_syntax(text: str) -> None:
 
 def _parse(text: str) -> Expression:
     """What `parse_predicate` gives, for any text, by sqlglot."""
-    found: Expression = _read(text, _convert)
-    return found
+    tree: Expression = _read(text, _convert)
+    return tree
 
 
 def _read(text: str, convert: Callable[[Any], Any]) -> Any:

@@ -57,8 +57,8 @@ class _Branch:
         for node in postorder(self, _of_unknown_hash):
             if isinstance(node, _Branch) and not hasattr(node, "_known_hash"):
                 object.__setattr__(node, "_known_hash", hash((_own(node), parts_of(node))))  # type: ignore[arg-type]
-        known: int = self._known_hash  # type: ignore[attr-defined]
-        return known
+        stored_hash: int = self._known_hash  # type: ignore[attr-defined]
+        return stored_hash
 
     def __eq__(self, other: object) -> bool:
         pending: list[tuple[Any, Any]] = [(self, other)]

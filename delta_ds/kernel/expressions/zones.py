@@ -108,8 +108,8 @@ def offset_at(instant: int, zone: datetime.tzinfo) -> int:
 
 def offsets_around(instant: int, zone: datetime.tzinfo) -> tuple[int, int]:
     """The least and the greatest offset from UTC within three days of an instant, or of a wall clock time."""
-    found = [offset_at(instant + hours * DAY_US // 24, zone) for hours in range(-72, 73, 6)]
-    return min(found), max(found)
+    offsets = [offset_at(instant + hours * DAY_US // 24, zone) for hours in range(-72, 73, 6)]
+    return min(offsets), max(offsets)
 
 
 def _known(instant: int) -> int:
@@ -161,12 +161,12 @@ def offsets_at(instants: Numbers, zone: datetime.tzinfo) -> Numbers:
 
     if not isinstance(zone, zoneinfo.ZoneInfo):
         return np.full(len(instants), offset_at(0, zone), np.int64)
-    found = np.full(len(instants), offset_at(_FIRST, zone), np.int64)
+    offsets = np.full(len(instants), offset_at(_FIRST, zone), np.int64)
     by_arrow = (instants >= _FIRST) & (instants < _ARROW)
     late = instants >= _ARROW
-    found[by_arrow] = _by_arrow(instants[by_arrow], zone.key)
-    found[late] = _by_rules(instants[late], zone)
-    return found
+    offsets[by_arrow] = _by_arrow(instants[by_arrow], zone.key)
+    offsets[late] = _by_rules(instants[late], zone)
+    return offsets
 
 
 def _by_arrow(instants: Numbers, key: str) -> Numbers:
@@ -186,9 +186,9 @@ def _by_rules(instants: Numbers, zone: zoneinfo.ZoneInfo) -> Numbers:
 
     if not len(instants):
         return instants
-    known = np.where(instants >= _RULES, _RULES + (instants - _RULES) % _CYCLE_US, instants)
-    starts, offsets = _changes(zone.key, bool((known >= _RULES).any()))
-    return np.asarray(offsets)[np.searchsorted(starts, known, side="right") - 1]
+    covered = np.where(instants >= _RULES, _RULES + (instants - _RULES) % _CYCLE_US, instants)
+    starts, offsets = _changes(zone.key, bool((covered >= _RULES).any()))
+    return np.asarray(offsets)[np.searchsorted(starts, covered, side="right") - 1]
 
 
 @functools.lru_cache(maxsize=16)

@@ -84,6 +84,10 @@ class Option:
         Older names.
     condition
         The error condition of a wrong value.
+    setting
+        The setting of a session that stands for it where a call does not give it.
+    batch_only
+        Why a stream does not take it; None: it does.
     """
 
     name: str
@@ -94,6 +98,8 @@ class Option:
     parse: Callable[[str, tzinfo], Any]
     aliases: tuple[str, ...] = ()
     condition: str = ILLEGAL_OPTION.name
+    setting: str | None = None
+    batch_only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +166,12 @@ class OptionSet:
             An unknown name (with the nearest known one), a wrong value, or no path.
         """
         facts = _facts_in(options)
-        given = self._sort_out(options, lambda: unknown or facts.unknown_options)
-        zone = zone_by_name(given.texts.get("timeZone") or facts.time_zone or session_time_zone)
-        for name, text in given.texts.items():
+        sorted_out = self._sort_out(options, lambda: unknown or facts.unknown_options)
+        zone = zone_by_name(sorted_out.texts.get("timeZone") or facts.time_zone or session_time_zone)
+        for name, text in sorted_out.texts.items():
             option = self._by_name[name.lower()]
             try:
-                given.values[option.target] = option.parse(text, zone)
+                sorted_out.values[option.target] = option.parse(text, zone)
             except InvalidOptionError:
                 raise
             except ValueError as error:
@@ -174,7 +180,7 @@ class OptionSet:
                     condition=option.condition,
                     parameters=_wrong_value(option, name, text, error),
                 ) from error
-        return replace(given, facts=facts)
+        return replace(sorted_out, facts=facts)
 
     def _sort_out(self, options: Mapping[str, Any], unknown: Callable[[], str]) -> Given:
         texts: dict[str, str] = {}
@@ -185,15 +191,15 @@ class OptionSet:
             if value is None or folded == SETTINGS_OPTION.lower():
                 continue
             if is_of_store(name):
-                plain, given = store_name(name), storage_value(name, value)
-                if storage.setdefault(plain, given) != given:
+                plain, setting = store_name(name), storage_value(name, value)
+                if storage.setdefault(plain, setting) != setting:
                     raise InvalidOptionError(
                         f"option {plain!r} is given twice with different values", parameters={"option": plain}
                     )
             elif self.property_prefix is not None and folded.startswith(self.property_prefix):
                 properties[name] = _text(name, "text", value)
-            elif (found := self._known(name, value)) is not None:
-                option, text = found
+            elif (recognized := self._known(name, value)) is not None:
+                option, text = recognized
                 if texts.setdefault(option.name, text) != text:
                     raise InvalidOptionError(f"option {option.name!r} is given twice with different values")
             else:
@@ -222,17 +228,17 @@ class OptionSet:
         """The known name that one which is not known is spelled nearly like."""
         if folded in self.elsewhere or folded in self.refused:
             return None
-        names = [known for known in self._by_name if len(known) >= _SHORTEST_NEAR]
-        found = difflib.get_close_matches(folded, names, 1, cutoff=_NEAR)
-        return found[0] if found else None
+        names = [option for option in self._by_name if len(option) >= _SHORTEST_NEAR]
+        matches = difflib.get_close_matches(folded, names, 1, cutoff=_NEAR)
+        return matches[0] if matches else None
 
     def _unknown(self, name: str, near: str | None) -> InvalidOptionError:
         folded = name.lower()
-        found = [near] if near is not None else difflib.get_close_matches(folded, self._by_name, 1)
+        nearest = [near] if near is not None else difflib.get_close_matches(folded, self._by_name, 1)
         if folded in self.refused or folded in self.elsewhere:
             hint = {**self.elsewhere, **self.refused}[folded]
-        elif found:
-            hint = f"did you mean {self._by_name[found[0]].name!r}?"
+        elif nearest:
+            hint = f"did you mean {self._by_name[nearest[0]].name!r}?"
         else:
             hint = f"known are {', '.join(option.name for option in self.options)}"
         return InvalidOptionError(

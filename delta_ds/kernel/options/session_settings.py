@@ -57,14 +57,14 @@ def conflict_detection(text: str | None) -> str:
 
 def settings_for_tasks(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of a session's settings that processes without a session need."""
-    wanted = (
+    prefixes = (
         DEFAULTS_PREFIX,
         AUTO_COMPACT_PREFIX,
         CONSTRAINT_CHECK.full_name,
         DATA_COLUMNS.full_name,
         CONFLICT_DETECTION,
     )
-    return {name: text for name, text in sorted(settings.items()) if name.startswith(wanted)}
+    return {name: text for name, text in sorted(settings.items()) if name.startswith(prefixes)}
 
 
 def parse_settings(text: str, zone: tzinfo) -> dict[str, str]:
@@ -76,12 +76,12 @@ def parse_settings(text: str, zone: tzinfo) -> dict[str, str]:
         It is no JSON object of texts.
     """
     try:
-        found = json.loads(text)
+        settings = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        settings = None
+    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
         raise ValueError("it is a JSON object from names of settings to texts")
-    return found
+    return settings
 
 
 def is_default(name: str) -> bool:

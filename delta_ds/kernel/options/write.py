@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Any
 
@@ -15,7 +15,15 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import properties
 from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import READ_OPTIONS
-from delta_ds.kernel.options.session_facts import SessionFacts
+from delta_ds.kernel.options.session_facts import CODEC, RECORDS_PER_FILE, SessionFacts
+from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
+from delta_ds.kernel.options.settings import (
+    AUTO_MERGE,
+    OPTIMIZE_WRITE,
+    TXN_APP_ID,
+    TXN_VERSION,
+    USER_METADATA,
+)
 from delta_ds.kernel.options.values import boolean, names, text_as_it_is, time_zone_name
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
@@ -153,8 +161,8 @@ class WriteOptions:
     @property
     def is_dynamic(self) -> bool:
         """Whether an overwrite replaces only the partitions that it writes to, by the options or the session."""
-        said = self.dynamic_partitions
-        return self.facts.dynamic_overwrite if said is None else said
+        option = self.dynamic_partitions
+        return self.facts.dynamic_overwrite if option is None else option
 
     @property
     def replaces_everything(self) -> bool:
@@ -169,11 +177,21 @@ class WriteOptions:
         return self.txn_app_id, self.txn_version
 
 
-def _overwrite_mode(text: str, zone: tzinfo) -> bool:
-    word = text.strip().lower()
-    if word not in ("static", "dynamic"):
-        raise ValueError("it is static or dynamic")
-    return word == "dynamic"
+def _one_of(*words: str) -> Callable[[str, tzinfo], str]:
+    """A parser of some words, in any case."""
+    *others, last = words
+
+    def parse(text: str, zone: tzinfo) -> str:
+        word = text.strip().lower()
+        if word not in words:
+            raise ValueError(f"it is {', '.join(others)} or {last}")
+        return word
+
+    return parse
+
+
+def _is_dynamic(text: str, zone: tzinfo) -> bool:
+    return _one_of("static", "dynamic")(text, zone) == "dynamic"
 
 
 def _names_or_none(text: str, zone: tzinfo) -> tuple[str, ...]:
@@ -207,34 +225,28 @@ def _task_count(text: str, zone: tzinfo) -> int:
     return number
 
 
-def _if_exists(text: str, zone: tzinfo) -> str:
-    word = text.strip().lower()
-    if word not in (ERROR, IGNORE):
-        raise ValueError(f"it is {ERROR} or {IGNORE}")
-    return word
-
-
-def _codec(text: str, zone: tzinfo) -> str:
-    word = text.strip().lower()
-    if word not in CODECS:
-        raise ValueError(f"it is one of {', '.join(CODECS)}")
-    return word
-
+# Why a stream does not take an option.
+_REPLACES_ALL = "every batch of mode complete replaces the whole table"
+_BY_ITS_IDS = "the query id and the batch id take its place"
+_ADDS = "a stream adds to the table that is there"
 
 WRITE_OPTIONS: tuple[Option, ...] = (
     Option("path", "text", None, "the table's folder or URL", "path", text_as_it_is),
-    Option("mergeSchema", "boolean", "false", "add new columns to the schema", "merge_schema", boolean),
+    Option(
+        "mergeSchema", "boolean", "false", "add new columns to the schema", "merge_schema", boolean,
+        setting=AUTO_MERGE.full_name,
+    ),
     Option(
         "overwriteSchema", "boolean", "false", "an overwrite replaces schema and partitioning too",
         "overwrite_schema", boolean,
     ),
     Option(
         "replaceWhere", "predicate", None, "an overwrite replaces only the rows that match",
-        "replace_where", text_as_it_is,
+        "replace_where", text_as_it_is, batch_only=_REPLACES_ALL,
     ),
     Option(
         "partitionOverwriteMode", "text", "static", "dynamic: replace only the partitions written to",
-        "dynamic_partitions", _overwrite_mode,
+        "dynamic_partitions", _is_dynamic, batch_only=_REPLACES_ALL,
     ),
     Option(
         "partitionBy", "names", None, "partition columns of a new table: a, `b, with comma`",
@@ -243,38 +255,44 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     Option("clusterBy", "names", None, "clustering columns of a new table", "cluster_by", _names_or_none),
     Option(
         "txnAppId", "text", None, "with txnVersion: write once, however often it is tried",
-        "txn_app_id", text_as_it_is,
+        "txn_app_id", text_as_it_is, setting=TXN_APP_ID.full_name, batch_only=_BY_ITS_IDS,
     ),
     Option(
         "txnVersion", "number", None, "the application's own version of this write",
-        "txn_version", _transaction_version,
+        "txn_version", _transaction_version, setting=TXN_VERSION.full_name, batch_only=_BY_ITS_IDS,
     ),
-    Option("userMetadata", "text", None, "free text for the history", "user_metadata", text_as_it_is),
+    Option(
+        "userMetadata", "text", None, "free text for the history", "user_metadata", text_as_it_is,
+        setting=USER_METADATA.full_name,
+    ),
     Option(
         "maxRecordsPerFile", "number", None, "rows a data file holds at most; 0 or less: no limit",
-        "max_records_per_file", _row_limit,
+        "max_records_per_file", _row_limit, setting=RECORDS_PER_FILE,
     ),
     Option(
         "optimizeWrite", "boolean", "the table's", "join small files of one partition before the commit",
-        "optimize_write", boolean,
+        "optimize_write", boolean, setting=OPTIMIZE_WRITE.full_name,
     ),
     Option(
         "dataChange", "boolean", "true", "false: the rows are the table's own, only arranged anew",
-        "data_change", boolean,
+        "data_change", boolean, batch_only="a stream brings new rows",
     ),
-    Option("compression", "text", "the table's", f"codec: {', '.join(CODECS)}", "compression", _codec),
+    Option(
+        "compression", "text", "the table's", f"codec: {', '.join(CODECS)}", "compression", _one_of(*CODECS),
+        setting=CODEC,
+    ),
     Option("timeZone", "time zone", "the session's", "the zone of local times", "time_zone", time_zone_name),
     Option(
         "ifExists", "text", "add to it", "where there is a table already: error, or ignore (write nothing)",
-        "if_exists", _if_exists,
+        "if_exists", _one_of(ERROR, IGNORE), batch_only=_ADDS,
     ),
     Option(
         "replaceTable", "boolean", "false", "an overwrite brings schema, layout and properties of its own",
-        "replace_table", boolean,
+        "replace_table", boolean, batch_only=_ADDS,
     ),
     Option(
         DEFINITION_OPTION, "JSON", None, "what a statement says of the table that it makes with its rows",
-        "definition", _definition,
+        "definition", _definition, batch_only="a stream makes its table without a statement",
     ),
     Option(
         TASKS_OPTION, "number", None,
@@ -284,7 +302,7 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     Option(
         REPORT_FOLDER_OPTION, "path", None,
         "a folder of this machine in which the commit leaves its report, for listeners of the process that made it",
-        "report_folder", text_as_it_is,
+        "report_folder", text_as_it_is, batch_only="whoever made the folder has gone on",
     ),
 )  # fmt: skip
 
@@ -294,6 +312,47 @@ _ONLY_READ = {
     if option.name not in {known.name for known in WRITE_OPTIONS}
 }
 WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ)
+# Those that a stream refuses, and why.
+BATCH_ONLY = {option.name: option.batch_only for option in WRITE_OPTIONS if option.batch_only is not None}
+
+
+def with_settings(
+    options: Mapping[str, str], facts: SessionFacts, *, streaming: bool = False
+) -> dict[str, str]:
+    """Options completed by the settings of a session that stand for them, and by the facts of the session.
+
+    Parameters
+    ----------
+    streaming
+        They are those of a stream, for whose batches no setting stands that holds for one write.
+    """
+    texts = {
+        option.name: facts.settings[option.setting]
+        for option in WRITE_OPTIONS
+        if option.setting is not None
+        and option.setting in facts.settings
+        and not (streaming and option.batch_only)
+    }
+    texts[SETTINGS_OPTION] = facts.text()
+    names = {name.lower() for name in options}
+    return {**options, **{name: text for name, text in texts.items() if name.lower() not in names}}
+
+
+def with_call(options: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Options with the one that a call or statement says, which must not be among them too.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is.
+    """
+    if any(known.lower() == name.lower() for known in options):
+        raise InvalidOptionError(
+            f"{name} is given twice, by the option and by the call (.partitionBy, .clusterBy, .mode) or statement; "
+            "give it once",
+            parameters={"option": name},
+        )
+    return {**options, name: value}
 
 
 def parse_write_options(
@@ -322,13 +381,16 @@ def parse_write_options(
     InvalidOptionError
         An unknown name (with the nearest known one), a wrong value, or options that exclude each other.
     """
-    given = WRITE.parse(options, session_time_zone, unknown=unknown)
-    if not given.values.get("path", "").strip():
+    sorted_out = WRITE.parse(options, session_time_zone, unknown=unknown)
+    if not sorted_out.values.get("path", "").strip():
         raise InvalidOptionError("the option 'path' is missing: use .save('/path/of/the/table')")
     # Spark hands names over to a data source in lower case.
-    named = {properties.canonical_name(name): text for name, text in given.properties.items()}
+    named = {properties.canonical_name(name): text for name, text in sorted_out.properties.items()}
     parsed = WriteOptions(
-        storage_options=given.storage_options, properties=named, facts=given.facts, **given.values
+        storage_options=sorted_out.storage_options,
+        properties=named,
+        facts=sorted_out.facts,
+        **sorted_out.values,
     )
     _check_combination(parsed, overwrite)
     return parsed

@@ -117,12 +117,12 @@ def assign_nested(schema: StructType, max_id: int) -> tuple[StructType, int]:
 
 def nested_ids(field: StructField) -> Mapping[str, int]:
     """The ids of what lies in the arrays and maps of a field, by their keys; none where it has none."""
-    found = field.metadata.get(NESTED_IDS)
-    if found is None:
+    ids = field.metadata.get(NESTED_IDS)
+    if ids is None:
         return {}
-    if not isinstance(found, Mapping) or not all(type(number) is int for number in found.values()):
-        raise MISSING_COLUMN_ID(column=field.name, number=found)
-    return found
+    if not isinstance(ids, Mapping) or not all(type(number) is int for number in ids.values()):
+        raise MISSING_COLUMN_ID(column=field.name, number=ids)
+    return ids
 
 
 def nested_keys(data_type: DataType, prefix: str) -> Iterator[str]:

@@ -146,9 +146,9 @@ def resolve(schema: StructType, path: Path, table: str) -> tuple[Path, StructFie
         `UNRESOLVED_COLUMN.WITH_SUGGESTION` with the nearest name, or `INVALID_FIELD_NAME` where the path goes
         into something that is not a struct.
     """
-    found = find(schema, path)
-    if found is not None:
-        return found
+    resolved = find(schema, path)
+    if resolved is not None:
+        return resolved
     for length in range(1, len(path)):
         above = find(schema, path[:length])
         if (
@@ -171,10 +171,10 @@ def unresolved_column(schema: StructType, path: Path, table: str) -> SchemaError
     level: StructType = schema
     above: Path = ()
     for length in range(1, len(path)):
-        found = find(schema, path[:length])
-        if found is None or not isinstance(found[1].type, StructType):
+        parent = find(schema, path[:length])
+        if parent is None or not isinstance(parent[1].type, StructType):
             break
-        level, above = found[1].type, found[0]
+        level, above = parent[1].type, parent[0]
     nearest = nearest_name(path[len(above)], level.names)
     hint = (
         f"did you mean {show((*above, nearest))!r}?"
@@ -190,14 +190,16 @@ def unresolved_column(schema: StructType, path: Path, table: str) -> SchemaError
     )
 
 
-def not_a_struct(path: Path, parent: Path, found: DataType, table: str) -> SchemaError:
+def not_a_struct(path: Path, parent: Path, parent_type: DataType, table: str) -> SchemaError:
     """The error for a path that enters a column without fields of that name."""
     inside = ""
-    if isinstance(found, ArrayType):
+    if isinstance(parent_type, ArrayType):
         inside = f"; its elements are {show((*parent, 'element'))}"
-    elif isinstance(found, MapType):
+    elif isinstance(parent_type, MapType):
         inside = f"; its keys and values are {show((*parent, 'key'))} and {show((*parent, 'value'))}"
-    return INVALID_FIELD_NAME(column=show(path), table=table, parent=show(parent), found=found, inside=inside)
+    return INVALID_FIELD_NAME(
+        column=show(path), table=table, parent=show(parent), found=parent_type, inside=inside
+    )
 
 
 def replace_type(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:

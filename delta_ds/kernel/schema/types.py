@@ -98,7 +98,7 @@ class StructType:
 DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 
 
-def holds(data_type: DataType, wanted: DataType) -> bool:
+def holds(data_type: DataType, part_type: DataType) -> bool:
     """Whether a type is the wanted one, or has it at any depth."""
     if isinstance(data_type, StructType):
         parts = [field.type for field in data_type]
@@ -106,7 +106,7 @@ def holds(data_type: DataType, wanted: DataType) -> bool:
         parts = [data_type.key, data_type.value]
     else:
         parts = [data_type.element] if isinstance(data_type, ArrayType) else []
-    return data_type == wanted or any(holds(part, wanted) for part in parts)
+    return data_type == part_type or any(holds(part, part_type) for part in parts)
 
 
 BOOLEAN = PrimitiveType("boolean")
@@ -196,9 +196,9 @@ def _parse_field(node: Any, path: str, depth: int) -> StructField:
 
 
 def _parse_primitive(name: str, path: str) -> DataType:
-    known = PRIMITIVES.get(name)
-    if known is not None:
-        return known
+    primitive = PRIMITIVES.get(name)
+    if primitive is not None:
+        return primitive
     if name == "decimal":
         return DecimalType(10, 0)
     match = _DECIMAL.fullmatch(name)

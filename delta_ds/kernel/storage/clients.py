@@ -52,7 +52,7 @@ _clients: dict[Hashable, Filesystem] = {}
 _lock = threading.Lock()
 
 
-def client(address: Address, given: Mapping[str, Any]) -> Filesystem:
+def client(address: Address, storage_options: Mapping[str, Any]) -> Filesystem:
     """The fsspec filesystem of an address, a new one where none was made of the same before.
 
     Raises
@@ -62,28 +62,35 @@ def client(address: Address, given: Mapping[str, Any]) -> Filesystem:
     StorageError
         The scheme is not known, or its package not installed; the address has parameters.
     """
-    key = _key(address, given)
+    key = _key(address, storage_options)
     with _lock:
-        found = _clients.pop(key, None)
-    found = _open(address, given) if found is None else found
+        filesystem = _clients.pop(key, None)
+    filesystem = _open(address, storage_options) if filesystem is None else filesystem
     with _lock:
-        _clients[key] = found
+        _clients[key] = filesystem
         for oldest in list(_clients)[:-_MOST_CLIENTS]:
             del _clients[oldest]
-    return found
+    return filesystem
 
 
 def forget(filesystem: Filesystem) -> None:
     """Make the next `client` a new one: this one failed, perhaps for want of what is there now."""
     with _lock:
-        for key in [key for key, known in _clients.items() if known is filesystem]:
+        for key in [key for key, one in _clients.items() if one is filesystem]:
             del _clients[key]
 
 
-def _key(address: Address, given: Mapping[str, Any]) -> Hashable:
+def _key(address: Address, storage_options: Mapping[str, Any]) -> Hashable:
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(ENVIRONMENT)))
     # Clients do not survive a fork, and Spark forks its Python workers.
-    return os.getpid(), address.scheme, address.authority, address.userinfo, _freeze(dict(given)), environment
+    return (
+        os.getpid(),
+        address.scheme,
+        address.authority,
+        address.userinfo,
+        _freeze(dict(storage_options)),
+        environment,
+    )
 
 
 def _freeze(value: object) -> Hashable:
@@ -94,14 +101,14 @@ def _freeze(value: object) -> Hashable:
     return repr(value) if isinstance(value, (str, int, float, bytes, type(None))) else f"object {id(value)}"
 
 
-def _open(address: Address, given: Mapping[str, Any]) -> Filesystem:
+def _open(address: Address, storage_options: Mapping[str, Any]) -> Filesystem:
     import fsspec  # type: ignore[import-untyped,unused-ignore]
 
     if address.parameters:
         raise PARAMETERS_IN_ADDRESS(address=str(address))
     # A cached listing would hide the newest commits.
-    given = with_credentials_of_environment(address, given)
-    own = filesystem_options(given)
+    storage_options = with_credentials_of_environment(address, storage_options)
+    own = filesystem_options(storage_options)
     options: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True, **own}
     url = address.with_userinfo
     if address.scheme == "s3" and address.userinfo:
@@ -116,8 +123,10 @@ def _open(address: Address, given: Mapping[str, Any]) -> Filesystem:
             return _hdfs(address, own, lambda: fsspec.core.url_to_fs(url, **options)[0])
         if address.scheme in _CHECKED:
             _check(address.scheme, own, fsspec.get_filesystem_class(address.scheme))
-        _add_credentials(address.scheme, given, options)
-        found: Filesystem = fsspec.core.url_to_fs(url, **{**timeouts.defaults(address.scheme), **options})[0]
+        _add_credentials(address.scheme, storage_options, options)
+        filesystem: Filesystem = fsspec.core.url_to_fs(
+            url, **{**timeouts.defaults(address.scheme), **options}
+        )[0]
     except ImportError as error:
         extra = _EXTRAS.get(address.scheme)
         advice = f"pip install 'delta_ds[{extra}]'" if extra else "install the package it names"
@@ -130,18 +139,18 @@ def _open(address: Address, given: Mapping[str, Any]) -> Filesystem:
         raise StorageError(
             f"cannot open {address}: neither this package nor fsspec knows the scheme {address.scheme!r}"
         ) from None
-    if given.get(ALLOW_HTTP) is False:
-        _refuse_http(address, found)
-    timeouts.limit(address.scheme, found)
-    return found
+    if storage_options.get(ALLOW_HTTP) is False:
+        _refuse_http(address, filesystem)
+    timeouts.limit(address.scheme, filesystem)
+    return filesystem
 
 
-def _add_credentials(scheme: str, given: Mapping[str, Any], options: dict[str, Any]) -> None:
+def _add_credentials(scheme: str, storage_options: Mapping[str, Any], options: dict[str, Any]) -> None:
     """Objects that stand for credentials: made here, as they do not travel between processes."""
     if scheme == "s3":
         from delta_ds.kernel.storage.aws_sessions import SESSION_OPTIONS, async_session
 
-        session = async_session(given)
+        session = async_session(storage_options)
         if session is not None:
             for name in SESSION_OPTIONS:
                 options.pop(name, None)
@@ -153,13 +162,13 @@ def _add_credentials(scheme: str, given: Mapping[str, Any], options: dict[str, A
         raise InvalidOptionError(
             f"the key file{shown} of the service account does not exist", parameters={"option": "token"}
         )
-    elif TOKEN_CREDENTIAL in given:
+    elif TOKEN_CREDENTIAL in storage_options:
         from delta_ds.kernel.storage.token_credentials import azure_credential, google_credential
 
         if scheme == "abfs":
-            options["credential"] = azure_credential(given[TOKEN_CREDENTIAL])
+            options["credential"] = azure_credential(storage_options[TOKEN_CREDENTIAL])
         else:
-            options["token"] = google_credential(given[TOKEN_CREDENTIAL])
+            options["token"] = google_credential(storage_options[TOKEN_CREDENTIAL])
 
 
 def _names_no_file(token: object) -> bool:
@@ -187,8 +196,8 @@ def endpoint_of(scheme: str, filesystem: Filesystem) -> str:
         return "" if made is None else without_parameters(str(made.meta.endpoint_url))
     service = getattr(filesystem, "service_client", None)
     # That of Azure ends in the shared access signature.
-    said = (getattr(service, "primary_endpoint", None), getattr(filesystem, "_endpoint", None))
-    return next((without_parameters(str(url)) for url in said if url), "")
+    addresses = (getattr(service, "primary_endpoint", None), getattr(filesystem, "_endpoint", None))
+    return next((without_parameters(str(url)) for url in addresses if url), "")
 
 
 def _hdfs(address: Address, options: Mapping[str, Any], by_libhdfs: Callable[[], Filesystem]) -> Filesystem:
@@ -198,8 +207,8 @@ def _hdfs(address: Address, options: Mapping[str, Any], by_libhdfs: Callable[[],
 
         for name in options:
             if name not in LOGIN and not is_hdfs_setting(name):
-                known = {*LOGIN, *STORE_OPTIONS}
-                raise unknown_option(name, known, "stores of hdfs:// take, beside Hadoop's own (dfs.*)")
+                names = {*LOGIN, *STORE_OPTIONS}
+                raise unknown_option(name, names, "stores of hdfs:// take, beside Hadoop's own (dfs.*)")
         return Hdfs(f"hdfs://{address.authority}", options)
     import fsspec
 
@@ -214,23 +223,23 @@ def _hdfs(address: Address, options: Mapping[str, Any], by_libhdfs: Callable[[],
 
 
 def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:
-    known = _parameters(scheme, filesystem)
+    names = _parameters(scheme, filesystem)
     for name in options:
-        if name not in known:
-            raise unknown_option(name, {*known, *names_of(scheme)}, f"stores of {scheme}:// take")
+        if name not in names:
+            raise unknown_option(name, {*names, *names_of(scheme)}, f"stores of {scheme}:// take")
 
 
 def _parameters(scheme: str, filesystem: type) -> set[str]:
     """What a class of filesystems takes."""
-    known = {*_UNNAMED[""], *_UNNAMED.get(scheme, ())}
+    names = {*_UNNAMED[""], *_UNNAMED.get(scheme, ())}
     for base in filesystem.__mro__:
         if "__init__" in vars(base):
-            known |= {
+            names |= {
                 name
                 for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items()
                 if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
             }
-    return known - {"self"}
+    return names - {"self"}
 
 
 def check_local(options: Mapping[str, Any]) -> None:
@@ -244,10 +253,10 @@ def check_local(options: Mapping[str, Any]) -> None:
     unknown = [name for name in filesystem_options(options) if not known_to_any(name)]
     if not unknown:
         return
-    known = set().union(*map(_parameters_if_installed, sorted(_CHECKED)))
+    names = set().union(*map(_parameters_if_installed, sorted(_CHECKED)))
     for name in unknown:
-        if name not in known:
-            near = difflib.get_close_matches(name.lower(), {*known, *map(str.lower, names_of_all())}, n=1)
+        if name not in names:
+            near = difflib.get_close_matches(name.lower(), {*names, *map(str.lower, names_of_all())}, n=1)
             proper = {one.lower(): one for one in names_of_all()}
             raise unknown_option(
                 name,

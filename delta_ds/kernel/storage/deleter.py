@@ -102,9 +102,9 @@ def delete_below(storage: Storage, owned: Owned, folder: str) -> None:
     folders = [folder]
     for batch in storage.list_below(folder, lambda inner: True):
         is_folder = batch["is_folder"].to_pylist()
-        found = list(zip(batch["path"].to_pylist(), is_folder, strict=True))
-        folders += [path for path, is_one in found if is_one]
-        delete(storage, owned, [path for path, is_one in found if not is_one])
+        entries = list(zip(batch["path"].to_pylist(), is_folder, strict=True))
+        folders += [path for path, is_one in entries if is_one]
+        delete(storage, owned, [path for path, is_one in entries if not is_one])
     delete_empty_folders(storage, owned, folders)
 
 

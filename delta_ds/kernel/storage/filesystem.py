@@ -343,10 +343,14 @@ class Storage(ABC):
         log_path
             URI-encoded, as for `resolve`, which may refuse it.
         """
-        found = self.resolve(log_path)
-        if has_scheme(found):
-            return parse_address(found)
-        path = found if found.startswith("/") else f"{self.address.path.rstrip('/')}/{self._relative(found)}"
+        resolved = self.resolve(log_path)
+        if has_scheme(resolved):
+            return parse_address(resolved)
+        path = (
+            resolved
+            if resolved.startswith("/")
+            else f"{self.address.path.rstrip('/')}/{self._relative(resolved)}"
+        )
         return Address(self.address.scheme, self.address.authority, path)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:

@@ -34,14 +34,14 @@ class LocalStorage(Storage):
     """A table in a folder of this machine (or of a mounted one)."""
 
     def resolve(self, log_path: str) -> str:
-        found = super().resolve(log_path)
-        if not found.startswith("/"):
-            return found
+        resolved = super().resolve(log_path)
+        if not resolved.startswith("/"):
+            return resolved
         # The table's own folder may be called by another name, with or without links.
-        folder, _, name = found.rpartition("/")
+        folder, _, name = resolved.rpartition("/")
         real = Address("file", "", f"{self._without_links(folder)}/{name}")
         below = Address("file", "", self._without_links(self.address.path)).relative(real)
-        return found if below is None else unambiguous(below)
+        return resolved if below is None else unambiguous(below)
 
     def _without_links(self, folder: str) -> str:
         if folder not in self._real_folders:
@@ -53,16 +53,16 @@ class LocalStorage(Storage):
         return {}
 
     def list_from(self, directory: str, start: str = "") -> list[FileStatus]:
-        found = []
+        listed = []
         with self._errors(directory), os.scandir(self._locate(directory)) as entries:
             for entry in entries:
                 # A file that vanishes between the listing and the look at it was not there.
                 status = _stat_or_none(entry) if entry.name >= start else None
                 if status is not None and ("." in entry.name or not stat.S_ISDIR(status.st_mode)):
-                    found.append((entry.name, status))
+                    listed.append((entry.name, status))
         prefix = f"{directory}/" if directory else ""
-        found.sort(key=lambda item: item[0])
-        return [_file_status(prefix + name, status) for name, status in found]
+        listed.sort(key=lambda item: item[0])
+        return [_file_status(prefix + name, status) for name, status in listed]
 
     def link_on_the_way(self, folder: str) -> str | None:
         from delta_ds.kernel.storage.local_folders import link_on_the_way
@@ -80,17 +80,17 @@ class LocalStorage(Storage):
         while pending:
             at = pending.pop()
             try:
-                found = self._entries_in(at, enter)
+                inside = self._entries_in(at, enter)
             except FileNotFoundError:  # as of a folder that vanishes between its listing and the look into it
                 continue
-            yield from found
-            pending += [path for path, _, _, is_folder in found if is_folder and enter(path)]
+            yield from inside
+            pending += [path for path, _, _, is_folder in inside if is_folder and enter(path)]
 
     def _entries_in(self, folder: str, enter: Callable[[str], bool]) -> list[Entry]:
         from delta_ds.kernel.storage.local_folders import is_junction
 
         prefix = f"{folder}/" if folder else ""
-        found = []
+        listed = []
         with self._errors(folder), os.scandir(self._locate(folder)) as entries:
             for entry in entries:
                 status = _stat_or_none(entry)
@@ -109,8 +109,8 @@ class LocalStorage(Storage):
                         self._leave_link(prefix + entry.name)
                     continue
                 modified_ms = status.st_mtime_ns // _NANOSECONDS_PER_MS
-                found.append((prefix + entry.name, status.st_size, modified_ms, is_folder))
-        return found
+                listed.append((prefix + entry.name, status.st_size, modified_ms, is_folder))
+        return listed
 
     def _leave_link(self, path: str) -> None:
         from delta_ds.events.storage import LINK_NOT_FOLLOWED
@@ -166,19 +166,19 @@ class LocalStorage(Storage):
 
         return opened
 
-    def _check_is_file(self, path: str, found: os.stat_result) -> None:
-        if not stat.S_ISREG(found.st_mode):
+    def _check_is_file(self, path: str, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode):
             from delta_ds.conditions.storage import NOT_A_FILE
 
             refused = NOT_A_FILE.also(error=NotAFileError)
-            raise refused(path=self.describe(path), what=_kind(found.st_mode))
+            raise refused(path=self.describe(path), what=_kind(status.st_mode))
 
     def status(self, path: str) -> FileStatus:
         with self._errors(path):
-            found = os.stat(self._locate(path))
-        if not stat.S_ISREG(found.st_mode):
-            raise FileNotFoundError(f"{self.describe(path)} is {_kind(found.st_mode)}, not a file")
-        return _file_status(path, found)
+            status = os.stat(self._locate(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise FileNotFoundError(f"{self.describe(path)} is {_kind(status.st_mode)}, not a file")
+        return _file_status(path, status)
 
     def exists(self, path: str) -> bool:
         try:
@@ -344,7 +344,7 @@ def _kind(mode: int) -> str:
     return next((name for is_such, name in _KINDS if is_such(mode)), "something else")
 
 
-def _file_status(path: str, found: os.stat_result) -> FileStatus:
-    etag = f"{found.st_ino:x}-{found.st_ctime_ns:x}"
-    is_file = stat.S_ISREG(found.st_mode)
-    return FileStatus(path, found.st_size, found.st_mtime_ns // _NANOSECONDS_PER_MS, etag, is_file)
+def _file_status(path: str, status: os.stat_result) -> FileStatus:
+    etag = f"{status.st_ino:x}-{status.st_ctime_ns:x}"
+    is_file = stat.S_ISREG(status.st_mode)
+    return FileStatus(path, status.st_size, status.st_mtime_ns // _NANOSECONDS_PER_MS, etag, is_file)

@@ -90,12 +90,12 @@ def _coordinated(address: Address, storage_options: Mapping[str, Any]) -> Storag
 
 def _check_no_coordinator(storage_options: Mapping[str, Any]) -> None:
     """Refuse options of a coordinator that is not named: without it they would mean nothing."""
-    given = sorted(store_options(storage_options).keys() & set(COORDINATOR_OPTIONS))
-    if given:
+    names = sorted(store_options(storage_options).keys() & set(COORDINATOR_OPTIONS))
+    if names:
         from delta_ds.conditions.coordination import COORDINATOR_OPTION_MISSING
 
         raise COORDINATOR_OPTION_MISSING(
-            option=COMMIT_COORDINATOR, what=f"{given[0]!r} is for the coordinator that it names"
+            option=COMMIT_COORDINATOR, what=f"{names[0]!r} is for the coordinator that it names"
         )
 
 

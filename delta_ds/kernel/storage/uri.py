@@ -82,8 +82,8 @@ class Address:
     def as_written(self) -> str:
         """The address with the scheme that the user knows the store by: Hadoop may know no other."""
         text = str(self)
-        known = self.spelling and self.scheme not in ("file", "memory")
-        return f"{self.spelling}{text[len(self.scheme) :]}" if known else text
+        has_spelling = self.spelling and self.scheme not in ("file", "memory")
+        return f"{self.spelling}{text[len(self.scheme) :]}" if has_spelling else text
 
     @property
     def with_userinfo(self) -> str:

@@ -21,17 +21,18 @@ from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.segment import LogFileGoneError, LogSegment
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.operations import STREAMING_UPDATE
-from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.staging import Outcome, StagedFiles
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import OperationDetails, finish_write, staged_files
-from delta_ds.kernel.write.plan import WritePlan, newest_snapshot
+from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.kernel.write.target import newest_snapshot
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import replace
 
-_MODES = {"append": "Append", COMPLETE: "Complete"}
+# As the history shows them, by whether a batch takes the place of all that the table holds.
+_MODES = {False: "Append", True: "Complete"}
 
 
 def commit_batch(
@@ -39,7 +40,6 @@ def commit_batch(
     results: Sequence[TaskResult],
     query_id: str,
     batch_id: int,
-    mode: str,
     *,
     engine_info: str | None = None,
 ) -> int | None:
@@ -48,7 +48,7 @@ def commit_batch(
     Parameters
     ----------
     plan
-        From `plan_write`, with the options of `parse_stream_write_options`; `overwrite` for mode complete. One made
+        From `plan_write`, of a `stream_intent`. One made
         for an earlier batch will do as long as nothing but rows has changed in the table since.
     results
         Of every task.
@@ -56,8 +56,6 @@ def commit_batch(
         Of the streaming query, which keeps it over restarts from its checkpoint.
     batch_id
         The number of the batch (Spark's epoch).
-    mode
-        `append`, or `complete`: the batch takes the place of all that the table holds.
     engine_info
         Who writes, for the history.
 
@@ -69,8 +67,6 @@ def commit_batch(
 
     Raises
     ------
-    UnsupportedOperationError
-        The mode is another one.
     ConcurrentTransactionException
         The query runs twice at once, and the other one was first.
     DeltaConcurrentModificationException
@@ -78,9 +74,8 @@ def commit_batch(
         where a version may name them.
     """
     paths = [path for result in results for path in result.paths]
-    plan = replace(plan, options=replace(plan.options, txn_app_id=query_id, txn_version=batch_id))
+    plan = replace(plan, intent=plan.intent.with_transaction(query_id, batch_id))
     with staged_files(plan, results) as staged:
-        check_mode(mode)
         # Until the log has been read, an earlier attempt at this batch may have published its files.
         staged.outcome = Outcome.UNKNOWN
         snapshot = newest_snapshot(plan.storage)
@@ -98,7 +93,7 @@ def commit_batch(
             transaction,
             operation=OperationDetails(
                 STREAMING_UPDATE.name,
-                {"outputMode": _MODES[mode], "queryId": query_id, "epochId": str(batch_id)},
+                {"outputMode": _MODES[plan.intent.overwrite], "queryId": query_id, "epochId": str(batch_id)},
                 _metrics,
             ),
             engine_info=engine_info,
@@ -159,7 +154,7 @@ def _matters(plan: WritePlan, snapshot: Snapshot | None) -> bool:
     """Whether a batch without rows still changes the table."""
     if plan.new_metadata or plan.new_protocol:
         return True
-    return plan.overwrite and snapshot is not None and snapshot.live_files().num_rows > 0
+    return plan.intent.overwrite and snapshot is not None and snapshot.live_files().num_rows > 0
 
 
 def _metrics(metrics: Mapping[str, Any]) -> Mapping[str, Any]:

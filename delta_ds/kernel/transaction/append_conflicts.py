@@ -61,9 +61,9 @@ def first_of_interest(
         return 0
     if not snapshot.partition_columns and not (use_statistics and (reads.predicates or reads.partitions)):
         return 0
-    found = [_first_matching(files, p, snapshot, use_statistics, first_with_rows) for p in reads.predicates]
-    found += [_first_in(files, partitions, snapshot) for partitions in reads.partitions]
-    return min((row for row in found if row is not None), default=None)
+    matches = [_first_matching(files, p, snapshot, use_statistics, first_with_rows) for p in reads.predicates]
+    matches += [_first_in(files, partitions, snapshot) for partitions in reads.partitions]
+    return min((row for row in matches if row is not None), default=None)
 
 
 def _first_matching(
@@ -134,10 +134,10 @@ def _first_in(files: LiveFiles, partitions: Sequence[PartitionValues], snapshot:
         return 0
     # Both sides at once: what a timestamp means can depend on how the others are written.
     keys = _typed_tuples([*partitions, *files.table["partitionValues"].to_pylist()], snapshot)
-    wanted = set(keys[: len(partitions)])
-    undecided = any(_UNKNOWN in key for key in wanted)
+    read_keys = set(keys[: len(partitions)])
+    undecided = any(_UNKNOWN in key for key in read_keys)
     for row, key in enumerate(keys[len(partitions) :]):
-        if key in wanted or undecided or _UNKNOWN in key:
+        if key in read_keys or undecided or _UNKNOWN in key:
             return row
     return None
 

@@ -257,11 +257,11 @@ def _contested_files(pending: Pending, winning_commit: WinningCommit) -> list[st
     import pyarrow.compute as pc
 
     live = pending.snapshot.live_files()
-    known = pc.is_in(live.canonical_paths, value_set=texts(paths))
+    is_removed = pc.is_in(live.canonical_paths, value_set=texts(paths))
     spelled = dict(
         zip(
-            live.canonical_paths.filter(known).to_pylist(),
-            live.table["path"].filter(known).to_pylist(),
+            live.canonical_paths.filter(is_removed).to_pylist(),
+            live.table["path"].filter(is_removed).to_pylist(),
             strict=True,
         )
     )
@@ -273,15 +273,15 @@ def _check_deleted_twice(pending: Pending, winning_commit: WinningCommit) -> Non
         return
     import pyarrow.compute as pc
 
-    wanted = _contested_files(pending, winning_commit)
+    contested = _contested_files(pending, winning_commit)
     own: dict[str, Any] = {
         canonical_path(str(body.get("path")), pending.storage): body.get("partitionValues")
         for body in pending.removes
     }
     for removes in pending.live_removes:
         paths = removes.canonical_paths
-        for path in paths.filter(pc.is_in(paths, value_set=texts(wanted))).to_pylist():
+        for path in paths.filter(pc.is_in(paths, value_set=texts(contested))).to_pylist():
             own.setdefault(path, partition_values(removes.snapshot, path))
-    path = next((path for path in wanted if path in own), None)
+    path = next((path for path in contested if path in own), None)
     if path is not None:
         raise file_conflict(CONCURRENT_DELETE_DELETE, pending, winning_commit, path, own[path])

@@ -87,13 +87,13 @@ NOBODY = Origin()
 
 def from_text(text: str) -> Origin:
     """What `Origin.to_text` gave."""
-    found = json.loads(text)
+    parts = json.loads(text)
     return Origin(
-        found.get("userName"),
-        found.get("job") or {},
-        found.get("notebook") or {},
-        found.get("clusterId"),
-        found.get("application") or {},
+        parts.get("userName"),
+        parts.get("job") or {},
+        parts.get("notebook") or {},
+        parts.get("clusterId"),
+        parts.get("application") or {},
     )
 
 
@@ -143,9 +143,9 @@ def current() -> Origin:
     if asked is not None:
         return asked()
     for provider in _of_driver:
-        found = provider()
-        if found is not None:
-            return found
+        origin = provider()
+        if origin is not None:
+            return origin
     return of_process()
 
 
@@ -160,21 +160,21 @@ def of_process(variables: Mapping[str, str] | None = None) -> Origin:
     variables
         Of the environment; None: those of this process.
     """
-    known = os.environ if variables is None else variables
-    if not is_wanted(known):
+    environment = os.environ if variables is None else variables
+    if not is_wanted(environment):
         return NOBODY
-    notebook = known.get(_NOTEBOOK) or _of_vs_code()
+    notebook = environment.get(_NOTEBOOK) or _of_vs_code()
     return Origin(
-        user_name=known.get(USER_NAME.name) or None,
-        job=_job(known),
+        user_name=environment.get(USER_NAME.name) or None,
+        job=_job(environment),
         notebook={"notebookId": notebook} if notebook else {},
     )
 
 
 def is_wanted(variables: Mapping[str, str] | None = None) -> bool:
     """Whether the environment lets commits say where they are made; arguments as of `of_process`."""
-    known = os.environ if variables is None else variables
-    return known.get(ORIGIN.name, ORIGIN.default).strip().lower() not in _OFF
+    environment = os.environ if variables is None else variables
+    return environment.get(ORIGIN.name, ORIGIN.default).strip().lower() not in _OFF
 
 
 def _job(variables: Mapping[str, str]) -> dict[str, str]:
@@ -202,8 +202,8 @@ def of_application(origin: Origin, app_id: str | None, name: str | None, url: st
     app_id, name, url
         Of the application; the address is that of its history, or of its page while it runs.
     """
-    known = {"id": app_id, "name": name, "url": url}
-    application = {key: text for key, text in known.items() if text}
+    texts = {"id": app_id, "name": name, "url": url}
+    application = {key: text for key, text in texts.items() if text}
     job = dict(origin.job)
     if app_id:
         if not job and name:

@@ -95,15 +95,15 @@ class Reads:
 
     def first_read(self, paths: Iterable[str]) -> str | None:
         """The first of some files, by canonical path, that was read; None if none was."""
-        wanted = [path for path in paths if path not in self.excused]
-        if not wanted:
+        candidates = [path for path in paths if path not in self.excused]
+        if not candidates:
             return None
-        found = self.files.intersection(wanted)
+        read = self.files.intersection(candidates)
         for scan in self.scans:
-            if len(found) == len(wanted):
+            if len(read) == len(candidates):
                 break
-            found |= _among(_scanned(scan), wanted)
-        return next((path for path in wanted if path in found), None)
+            read |= _among(_scanned(scan), candidates)
+        return next((path for path in candidates if path in read), None)
 
 
 def bound_predicate(
@@ -132,12 +132,12 @@ def _scanned(scan: Scan) -> pa.ChunkedArray:
     return path if scan.predicate is None else path.take(scan.pruning.rows)
 
 
-def _among(column: pa.ChunkedArray, wanted: Sequence[str]) -> set[str]:
+def _among(column: pa.ChunkedArray, paths: Sequence[str]) -> set[str]:
     import pyarrow.compute as pc
 
     from delta_ds.kernel.arrow_buffers import texts
 
-    return set(column.filter(pc.is_in(column, value_set=texts(list(wanted)))).to_pylist())
+    return set(column.filter(pc.is_in(column, value_set=texts(list(paths)))).to_pylist())
 
 
 def partition_values(snapshot: Snapshot, path: str) -> dict[str, Any] | None:
@@ -156,5 +156,5 @@ def partition_values(snapshot: Snapshot, path: str) -> dict[str, Any] | None:
     if "partitionValues" not in files.table.column_names:
         return None
     rows = files.table.filter(pc.is_in(files.canonical_paths, value_set=texts([path])))
-    found: list[dict[str, Any] | None] = rows["partitionValues"].to_pylist()
-    return found[0] if found else None
+    values: list[dict[str, Any] | None] = rows["partitionValues"].to_pylist()
+    return values[0] if values else None

@@ -134,18 +134,18 @@ class Transaction:
     @property
     def protocol(self) -> Protocol:
         """The effective protocol: the new one if set, else that of the snapshot."""
-        found = self._new_protocol or (self.base.protocol if self.base is not None else None)
-        if found is None:
+        protocol = self._new_protocol or (self.base.protocol if self.base is not None else None)
+        if protocol is None:
             raise PROTOCOL_ABSENT(table=self.storage.url)
-        return found
+        return protocol
 
     @property
     def metadata(self) -> Metadata:
         """The effective metadata: the new one if set, else that of the snapshot."""
-        found = self._new_metadata or (self.base.metadata if self.base is not None else None)
-        if found is None:
+        metadata = self._new_metadata or (self.base.metadata if self.base is not None else None)
+        if metadata is None:
             raise METADATA_ABSENT(table=self.storage.url)
-        return found
+        return metadata
 
     @property
     def table_state(self) -> TableState:
@@ -608,8 +608,8 @@ class Transaction:
         if self._finished is not None:
             raise TRANSACTION_FINISHED(table=self.storage.url, finished=self._finished)
         course = CommitCourse()
-        known = operation if isinstance(operation, Operation) else operation_named(operation)
-        pending = self._pending(known)
+        record = operation if isinstance(operation, Operation) else operation_named(operation)
+        pending = self._pending(record)
         catalog_managed.complete(pending)
         validation.check_actions(pending)
         self._finished = "has failed"
@@ -629,7 +629,7 @@ class Transaction:
             )
             in_commit_time.stamp(pending, now)
             if retry is None:
-                retry = known.rebased if known is operation else True
+                retry = record.rebased if record is operation else True
             staged = staged or Staging(self.storage.url)
             size = publish(self.storage, pending, staged, course, retry=retry, max_attempts=max_attempts)
         except Exception as error:

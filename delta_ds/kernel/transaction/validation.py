@@ -106,16 +106,16 @@ def _check_domains(pending: Pending) -> None:
 
 
 def _check_partition_values(pending: Pending) -> None:
-    wanted = set(pending.state.physical_partition_columns)
+    columns = set(pending.state.physical_partition_columns)
     for add in pending.adds:
         if not isinstance(add.get("path"), str):
             raise CommitFailedError(
                 f"an add for table {pending.table} has no path; nothing was written: {add}"
             )
-        given = set(add.get("partitionValues") or {})
-        if given != wanted:
+        named = set(add.get("partitionValues") or {})
+        if named != columns:
             raise ADD_FILE_PARTITIONING_MISMATCH(
-                path=add["path"], given=sorted(given), table=pending.table, wanted=sorted(wanted)
+                path=add["path"], given=sorted(named), table=pending.table, wanted=sorted(columns)
             )
 
 
@@ -150,13 +150,13 @@ def _check_duplicates(pending: Pending) -> None:
 
 
 def _by_path(kind: str, bodies: Iterable[AddFile | RemoveFile], storage: Storage) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    by_path: dict[str, str | None] = {}
     for body in bodies:
         path = canonical_path(str(body.get("path")), storage)
-        if path in found:
+        if path in by_path:
             raise _duplicate(kind, path, storage.url)
-        found[path] = vector_id(body.get("deletionVector"))
-    return found
+        by_path[path] = vector_id(body.get("deletionVector"))
+    return by_path
 
 
 def _duplicate(kind: str, path: str, table: str) -> CommitFailedError:
@@ -307,17 +307,17 @@ def _check_files(pending: Pending, version: int, wanted: str, adds: Iterable[Add
     vectors = sum(1 for add in files if add.get("deletionVector") is not None)
     if vectors:
         raise COMPAT_DELETION_VECTORS_NOT_PURGED(table=pending.table, files=vectors, version=version)
-    found = list(complaints(pending.storage, pending.state, version, files))
-    if found:
+    problems = list(complaints(pending.storage, pending.state, version, files))
+    if problems:
         raise COMPAT_FILES_NOT_ICEBERG_COMPAT(
             table=pending.table,
             wanted=wanted,
             version=version,
             addFilesCount=len(files),
-            addFilesWithoutTag=len(found),
+            addFilesWithoutTag=len(problems),
             tableVersion=max(pending.version - 1, 0),
-            path=found[0].path,
-            reason=found[0].reason,
+            path=problems[0].path,
+            reason=problems[0].reason,
         )
 
 

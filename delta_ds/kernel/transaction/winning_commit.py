@@ -45,8 +45,8 @@ class WinningCommit(Commit):
 
     @property
     def operation(self) -> str | None:
-        found = self.info.get("operation")
-        return found if isinstance(found, str) else None
+        name = self.info.get("operation")
+        return name if isinstance(name, str) else None
 
     @property
     def is_blind_append(self) -> bool:
@@ -108,14 +108,14 @@ class WinningCommit(Commit):
     @cached_property
     def removed_paths(self) -> list[str]:
         """The canonical paths of its `remove` actions, in order."""
-        found: list[str] = canonical_paths(self._removed, self.storage).to_pylist()
-        return found
+        paths: list[str] = canonical_paths(self._removed, self.storage).to_pylist()
+        return paths
 
     @property
     def removed_spellings(self) -> list[str]:
         """The paths of its `remove` actions as the log spells them."""
-        found: list[str] = self._removed.to_pylist()
-        return found
+        spellings: list[str] = self._removed.to_pylist()
+        return spellings
 
     @cached_property
     def _removed(self) -> pa.ChunkedArray:

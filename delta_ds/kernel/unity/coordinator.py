@@ -87,13 +87,13 @@ class UnityCatalog(CommitCoordinator):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
-        given = store_options(options)
-        url = given.get(COORDINATOR_URL, "")
+        settings = store_options(options)
+        url = settings.get(COORDINATOR_URL, "")
         if not url:
             raise COORDINATOR_OPTION_MISSING(
                 option=COORDINATOR_URL, what="for the coordinator unity it is the address of the server"
             )
-        token = given.get(COORDINATOR_TOKEN) or UNITY_TOKEN.text()
+        token = settings.get(COORDINATOR_TOKEN) or UNITY_TOKEN.text()
         self._api = Api(Server(url, token), token)
         self._staged: Mapping[str, Any] = _object(options.get(STAGED_TABLE))
 
@@ -110,16 +110,16 @@ class UnityCatalog(CommitCoordinator):
             return self._staged_table(str(parts))
         if answer.status != 200:
             raise self._api.failure(answer, "look up", name)
-        known = answer.body["metadata"]
-        if self._staged and known["table-uuid"] != self._staged["id"]:
+        metadata = answer.body["metadata"]
+        if self._staged and metadata["table-uuid"] != self._staged["id"]:
             raise self._exists(parts)
-        location = str(known["location"])
+        location = str(metadata["location"])
         credentials = self._credentials(parts, location)
         return ManagedTable(
             str(parts),
-            str(known["table-uuid"]),
+            str(metadata["table-uuid"]),
             location,
-            (known.get("properties") or {}).get(MANAGED) == "supported",
+            (metadata.get("properties") or {}).get(MANAGED) == "supported",
             storage_options=credentials.options,
             expires_ms=credentials.expires_ms,
         )
@@ -144,10 +144,10 @@ class UnityCatalog(CommitCoordinator):
         id, location = self._staged["id"], self._staged["location"]
         credentials = Vended()
         if needs_credentials(location):
-            told = self._api.get(
+            answer = self._api.get(
                 f"/delta/v1/staging-tables/{id}/credentials", None, "get credentials for", name
             )
-            credentials = vended(told.get("storage-credentials") or (), location)
+            credentials = vended(answer.get("storage-credentials") or (), location)
         return ManagedTable(
             name,
             id,
@@ -165,13 +165,13 @@ class UnityCatalog(CommitCoordinator):
         StorageError
             `UNITY_TABLE_REPLACED`: the name is another table's by now.
         """
-        told = self._api.get(Name.of(table.name).path, None, verb, table.name)
-        id = str(told["metadata"]["table-uuid"])
+        answer = self._api.get(Name.of(table.name).path, None, verb, table.name)
+        id = str(answer["metadata"]["table-uuid"])
         if id != table.id:
             raise UNITY_TABLE_REPLACED(
                 verb=verb, table=table.name, coordinator=self.describe(), id=id, expected=table.id
             )
-        return told
+        return answer
 
     # --- commits
 
@@ -204,12 +204,12 @@ class UnityCatalog(CommitCoordinator):
             entry = table_of(name.table, table.location, commit.timestamp, protocol, metadata, domains)
             self._register(name, table, entry)
             return
-        known: Mapping[str, Any] | None = None
+        entry_metadata: Mapping[str, Any] | None = None
         if protocol is not None or metadata is not None:
-            known = self._loaded(table, "commit to")["metadata"]
+            entry_metadata = self._loaded(table, "commit to")["metadata"]
         if metadata is not None and UNIVERSAL_FORMAT_ENABLED_FORMATS.of(metadata.get("configuration") or {}):
             raise UNITY_CANNOT_UNIFORM(table=table.name, coordinator=self.describe())
-        told = {
+        described = {
             "version": commit.version,
             "timestamp": commit.timestamp,
             "file-name": commit.file_name,
@@ -217,8 +217,8 @@ class UnityCatalog(CommitCoordinator):
             "file-modification-timestamp": commit.modified_ms,
         }
         updates = [
-            {"action": "add-commit", "commit": told},
-            *updates_of(known, protocol, metadata, domains),
+            {"action": "add-commit", "commit": described},
+            *updates_of(entry_metadata, protocol, metadata, domains),
         ]
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -325,13 +325,13 @@ class UnityCatalog(CommitCoordinator):
             raise self._exists(parts)
         if answer.status != 200:
             raise self._api.failure(answer, "create", name)
-        told = answer.body
-        place = str(told["location"])
-        credentials = vended(told.get("storage-credentials") or (), place)
+        staging = answer.body
+        place = str(staging["location"])
+        credentials = vended(staging.get("storage-credentials") or (), place)
         staged: dict[str, Any] = {
-            "id": str(told["table-id"]),
+            "id": str(staging["table-id"]),
             "location": place,
-            "properties": _required(told),
+            "properties": _required(staging),
         }
         return ManagedTable(
             str(parts),
@@ -379,13 +379,15 @@ class UnityCatalog(CommitCoordinator):
             return
         if answer is not None and answer.status in (401, 403):
             raise self._api.failure(answer, "create", str(name))
-        found = self._api.try_get(name.path, None, "create", str(name))
-        if found.status == 200:
-            known = found.body["metadata"]
+        looked_up = self._api.try_get(name.path, None, "create", str(name))
+        if looked_up.status == 200:
+            metadata = looked_up.body["metadata"]
             mine = (
-                known["table-uuid"] == table.id
+                metadata["table-uuid"] == table.id
                 if table is not None
-                else (answer is None and known["location"].rstrip("/") == str(entry["location"]).rstrip("/"))
+                else (
+                    answer is None and metadata["location"].rstrip("/") == str(entry["location"]).rstrip("/")
+                )
             )
             if mine:
                 return
@@ -395,8 +397,8 @@ class UnityCatalog(CommitCoordinator):
         raise self._api.failure(answer, "create", str(name))
 
     def _exists(self, name: Name) -> DeltaError:
-        found = self._api.try_get(name.path, None, "create", str(name))
-        where = found.body["metadata"]["location"] if found.status == 200 else "a place of its own"
+        answer = self._api.try_get(name.path, None, "create", str(name))
+        where = answer.body["metadata"]["location"] if answer.status == 200 else "a place of its own"
         return COORDINATOR_TABLE_EXISTS(table=str(name), coordinator=self.describe(), location=where)
 
     def drop(self, name: str) -> None:
@@ -420,13 +422,15 @@ class UnityCatalog(CommitCoordinator):
 
     def schemas(self, catalog: str) -> list[str]:
         """The names of a catalog's schemas."""
-        found = self._api.pages("/schemas", "schemas", {"catalog_name": catalog}, "list")
-        return [str(one["name"]) for one in found]
+        entries = self._api.pages("/schemas", "schemas", {"catalog_name": catalog}, "list")
+        return [str(one["name"]) for one in entries]
 
     def tables_in(self, catalog: str, schema: str) -> Iterator[ManagedTable]:
         """A schema's Delta tables, without credentials."""
-        found = self._api.pages("/tables", "tables", {"catalog_name": catalog, "schema_name": schema}, "list")
-        for one in found:
+        entries = self._api.pages(
+            "/tables", "tables", {"catalog_name": catalog, "schema_name": schema}, "list"
+        )
+        for one in entries:
             if str(one.get("data_source_format") or "").upper() == "DELTA":
                 yield ManagedTable(
                     str(Name(catalog, schema, str(one["name"]))),
@@ -438,14 +442,16 @@ class UnityCatalog(CommitCoordinator):
     def all_tables(self) -> list[ManagedTable]:
         """All tables of all catalogs, in order of name, without credentials."""
         schemas = [(catalog, schema) for catalog in self.catalogs() for schema in self.schemas(catalog)]
-        found = [table for catalog, schema in schemas for table in self.tables_in(catalog, schema)]
-        return sorted(found, key=lambda table: table.name)
+        tables = [table for catalog, schema in schemas for table in self.tables_in(catalog, schema)]
+        return sorted(tables, key=lambda table: table.name)
 
 
-def _object(given: Any) -> Mapping[str, Any]:
+def _object(value: Any) -> Mapping[str, Any]:
     """A JSON object, that options of Spark have as a text, and those of the kernel perhaps as it is."""
-    found: Mapping[str, Any] = json.loads(given or "{}") if given is None or isinstance(given, str) else given
-    return found
+    parsed: Mapping[str, Any] = (
+        json.loads(value or "{}") if value is None or isinstance(value, str) else value
+    )
+    return parsed
 
 
 def _refuses(answer: Answer) -> bool:
@@ -453,7 +459,7 @@ def _refuses(answer: Answer) -> bool:
     return 400 <= answer.status < 500 and answer.status != 408
 
 
-def _ratified(told: Mapping[str, Any], start: int | None, end: int | None) -> RatifiedCommits:
+def _ratified(answer: Mapping[str, Any], start: int | None, end: int | None) -> RatifiedCommits:
     commits = sorted(
         (
             ProposedCommit(
@@ -463,18 +469,18 @@ def _ratified(told: Mapping[str, Any], start: int | None, end: int | None) -> Ra
                 one["file-modification-timestamp"],
                 one["timestamp"],
             )
-            for one in told.get("commits") or ()
+            for one in answer.get("commits") or ()
             if (start is None or one["version"] >= start) and (end is None or one["version"] <= end)
         ),
         key=lambda commit: commit.version,
     )
-    return RatifiedCommits(int(told.get("latest-table-version", -1)), tuple(commits))
+    return RatifiedCommits(int(answer.get("latest-table-version", -1)), tuple(commits))
 
 
-def _required(told: Mapping[str, Any]) -> dict[str, str]:
+def _required(answer: Mapping[str, Any]) -> dict[str, str]:
     """The properties that version 0 must have, features among them as properties turn them on."""
-    protocol = told.get("required-protocol") or {}
+    protocol = answer.get("required-protocol") or {}
     features = {*(protocol.get("reader-features") or ()), *(protocol.get("writer-features") or ())}
-    found = {f"delta.feature.{name}": "supported" for name in sorted(features)}
-    wanted = told.get("required-properties") or {}
-    return found | {name: value for name, value in wanted.items() if value is not None}
+    supported = {f"delta.feature.{name}": "supported" for name in sorted(features)}
+    properties = answer.get("required-properties") or {}
+    return supported | {name: value for name, value in properties.items() if value is not None}

@@ -27,19 +27,19 @@ _DERIVED = frozenset(
 
 def protocol_of(protocol: Mapping[str, Any]) -> dict[str, Any]:
     """A `protocol` action as the API spells it."""
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "min-reader-version": protocol["minReaderVersion"],
         "min-writer-version": protocol["minWriterVersion"],
     }
     for name, spelled in (("readerFeatures", "reader-features"), ("writerFeatures", "writer-features")):
         if protocol.get(name):
-            told[spelled] = sorted(protocol[name])
-    return told
+            described[spelled] = sorted(protocol[name])
+    return described
 
 
 def domains_of(domains: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """The domains of `domainMetadata` actions that the API has: those that are set, and those that are removed."""
-    kept: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     removed = []
     for domain in domains:
         if domain["domain"] not in _DOMAINS:
@@ -47,11 +47,11 @@ def domains_of(domains: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], li
         if domain.get("removed"):
             removed.append(domain["domain"])
             continue
-        told = json.loads(domain["configuration"])
+        configuration = json.loads(domain["configuration"])
         name = "clusteringColumns" if domain["domain"] == CLUSTERING_DOMAIN else "rowIdHighWaterMark"
-        if told.get(name) is not None:
-            kept[domain["domain"]] = {name: told[name]}
-    return kept, removed
+        if configuration.get(name) is not None:
+            values[domain["domain"]] = {name: configuration[name]}
+    return values, removed
 
 
 def table_of(
@@ -65,7 +65,7 @@ def table_of(
     managed: bool = True,
 ) -> dict[str, Any]:
     """The request that makes an entry of a table whose version 0 is written."""
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": name,
         "location": location,
         "table-type": "MANAGED" if managed else "EXTERNAL",
@@ -76,14 +76,14 @@ def table_of(
         "last-commit-timestamp-ms": timestamp,
     }
     if metadata.get("description"):
-        told["comment"] = metadata["description"]
-    if kept := domains_of(domains)[0]:
-        told["domain-metadata"] = kept
-    return told
+        entry["comment"] = metadata["description"]
+    if domain_values := domains_of(domains)[0]:
+        entry["domain-metadata"] = domain_values
+    return entry
 
 
 def updates_of(
-    known: Mapping[str, Any] | None,
+    entry: Mapping[str, Any] | None,
     protocol: Mapping[str, Any] | None,
     metadata: Mapping[str, Any] | None,
     domains: Sequence[Mapping[str, Any]],
@@ -92,26 +92,26 @@ def updates_of(
 
     Parameters
     ----------
-    known
+    entry
         The entry's metadata as the catalog has it; not needed where there is neither protocol nor metadata.
     protocol, metadata, domains
         The bodies of the commit's actions.
     """
-    found: list[dict[str, Any]] = []
-    if protocol is not None and known is not None and _has_other_protocol(known, protocol):
-        found.append({"action": "set-protocol", "protocol": protocol_of(protocol)})
-    if metadata is not None and known is not None:
-        found += _of_metadata(known, metadata)
-    kept, removed = domains_of(domains)
-    if kept:
-        found.append({"action": "set-domain-metadata", "updates": kept})
+    updates: list[dict[str, Any]] = []
+    if protocol is not None and entry is not None and _has_other_protocol(entry, protocol):
+        updates.append({"action": "set-protocol", "protocol": protocol_of(protocol)})
+    if metadata is not None and entry is not None:
+        updates += _of_metadata(entry, metadata)
+    values, removed = domains_of(domains)
+    if values:
+        updates.append({"action": "set-domain-metadata", "updates": values})
     if removed:
-        found.append({"action": "remove-domain-metadata", "domains": removed})
-    return found
+        updates.append({"action": "remove-domain-metadata", "domains": removed})
+    return updates
 
 
-def _has_other_protocol(known: Mapping[str, Any], protocol: Mapping[str, Any]) -> bool:
-    properties = known.get("properties") or {}
+def _has_other_protocol(entry: Mapping[str, Any], protocol: Mapping[str, Any]) -> bool:
+    properties = entry.get("properties") or {}
     features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
     return (
         {name.removeprefix(FEATURE_PREFIX) for name in properties if name.startswith(FEATURE_PREFIX)}
@@ -121,30 +121,30 @@ def _has_other_protocol(known: Mapping[str, Any], protocol: Mapping[str, Any]) -
     )
 
 
-def _of_metadata(known: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _of_metadata(entry: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    updates: list[dict[str, Any]] = []
     columns = columns_of(metadata["schemaString"])
-    if columns != known.get("columns"):
-        found.append({"action": "set-columns", "columns": columns})
+    if columns != entry.get("columns"):
+        updates.append({"action": "set-columns", "columns": columns})
     partitions = list(metadata.get("partitionColumns") or ())
-    if partitions != list(known.get("partition-columns") or ()):
-        found.append({"action": "set-partition-columns", "partition-columns": partitions})
+    if partitions != list(entry.get("partition-columns") or ()):
+        updates.append({"action": "set-partition-columns", "partition-columns": partitions})
     if metadata.get("description"):
         # The entry does not tell its comment, so it is told always.
-        found.append({"action": "set-table-comment", "comment": metadata["description"]})
+        updates.append({"action": "set-table-comment", "comment": metadata["description"]})
     there = {
         name: value
-        for name, value in (known.get("properties") or {}).items()
+        for name, value in (entry.get("properties") or {}).items()
         if name not in _DERIVED and not name.startswith(FEATURE_PREFIX)
     }
-    wanted = dict(metadata.get("configuration") or {})
-    changed = {name: value for name, value in wanted.items() if there.get(name) != value}
+    configuration = dict(metadata.get("configuration") or {})
+    changed = {name: value for name, value in configuration.items() if there.get(name) != value}
     if changed:
-        found.append({"action": "set-properties", "updates": changed})
-    gone = sorted(there.keys() - wanted.keys())
+        updates.append({"action": "set-properties", "updates": changed})
+    gone = sorted(there.keys() - configuration.keys())
     if gone:
-        found.append({"action": "remove-properties", "removals": gone})
-    return found
+        updates.append({"action": "remove-properties", "removals": gone})
+    return updates
 
 
 # --- columns as the API spells them: the table's schema, but for the names of what arrays and maps have

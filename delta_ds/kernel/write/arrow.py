@@ -7,15 +7,16 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.classes import OPTION_OF_THE_LOG
+from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.kernel.options.session_facts import REFUSE
-from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import StructType
-from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.plan import newest_snapshot, plan_write
+from delta_ds.kernel.write.intent import batch_intent
+from delta_ds.kernel.write.plan import plan_write
+from delta_ds.kernel.write.target import find_target
 from delta_ds.kernel.write.task import write_rows
 
 _BATCH_ROWS = 1 << 16
@@ -43,7 +44,7 @@ def write_arrow(
         A table, a batch, or a reader, which is read only once the write is planned; or an `ArrowStream`. The index of
         a pandas DataFrame is no column.
     mode
-        `append` or `overwrite`.
+        `append`, `overwrite`, `ignore`, `error` or `errorifexists`.
     options
         As for `df.write`, but for the path; see `WRITE_OPTIONS`.
 
@@ -61,7 +62,7 @@ def write_arrow(
     given = _arrow(rows)
     batches = [given] if isinstance(given, pa.RecordBatch) else given
     schema = schema_from_arrow(given.schema)
-    return write_batches(transaction.storage, schema, batches, mode, options, transaction)
+    return write_batches(transaction, schema, batches, mode, options)
 
 
 def _arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
@@ -75,12 +76,11 @@ def _arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
 
 
 def write_batches(
-    storage: Storage,
+    transaction: Transaction,
     schema: StructType,
     batches: Iterable[pa.RecordBatch],
     mode: str = "append",
     options: Mapping[str, Any] | None = None,
-    transaction: Transaction | None = None,
 ) -> int | None:
     """Write rows whose Delta schema is known; otherwise as `write_arrow`.
 
@@ -90,16 +90,13 @@ def write_batches(
         Of the rows.
     batches
         The rows; looked at only once the write is planned.
-    transaction
-        On the version to start from, where one is open already; else the newest is looked up.
     """
-    if mode not in ("append", "overwrite"):
-        raise InvalidOptionError(f"the mode of a write is append or overwrite, not {mode!r}")
-    overwrite = mode == "overwrite"
-    if transaction is None:
-        transaction = Transaction(storage, newest_snapshot(storage))
-    parsed = parse_write_options(
-        {**(options or {}), "path": storage.url}, overwrite=overwrite, unknown=REFUSE
-    )
-    plan = plan_write(storage, transaction.base, schema, parsed, overwrite=overwrite)
+    for name in options or {}:
+        if is_of_store(name) or name.lower() in ("path", "paths"):
+            raise OPTION_OF_THE_LOG(option=name)
+    intent = batch_intent({**(options or {}), "path": transaction.storage.url}, mode, unknown=REFUSE)
+    target = find_target(intent, transaction)
+    if target.nothing_to_do:
+        return None
+    plan = plan_write(target, schema)
     return finish_write(plan, [write_rows(plan, batches)], transaction)

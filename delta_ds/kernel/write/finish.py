@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from delta_ds.conditions.commands import CREATE_TABLE_OVER_TABLE
-from delta_ds.conditions.write import PATH_EXISTS
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.actions import AddFile, Metadata
 from delta_ds.kernel.alter.create import creation_parameters, set_domains
@@ -20,8 +18,7 @@ from delta_ds.kernel.operations import (
     CREATE_TABLE_AS_SELECT,
     WRITE,
 )
-from delta_ds.kernel.options.write import ERROR, IGNORE, NewTableOptions, WriteOptions
-from delta_ds.kernel.properties import OPTIMIZE_WRITE
+from delta_ds.kernel.options.write import ERROR, IGNORE, NewTableOptions
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.storage.staging import StagedFiles, discard
@@ -30,6 +27,7 @@ from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.overwrite import RemovedFiles, remove_replaced
 from delta_ds.kernel.write.overwrite_scope import MATCHING
 from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.kernel.write.target import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import dataclass, replace
 from delta_ds.reporting.mailbox import leave_reports
@@ -85,13 +83,13 @@ def finish_write(
     Returns
     -------
     int or None
-        The version; None where there was nothing to commit (no rows to add or to replace, an application's
-        transaction that the table has already, or a table where `ifExists` is `ignore`).
+        The version; None where there was nothing to commit: no rows to add or to replace, or `ifExists` is `ignore`,
+        and there is a table since the write was planned.
 
     Raises
     ------
     TableExistsError
-        `ifExists` is `error`, and there is a table: since the write was planned, or before.
+        `ifExists` is `error`, and there is a table since the write was planned.
     DeltaConcurrentModificationException
         Another commit came first and contradicts the write. As with every other failure the files
         of the write are deleted, except where a version may name them (`UncertainWriteError`, interrupts).
@@ -114,12 +112,6 @@ def _finish(
     with staged or staged_files(plan, results) as staged:
         try:
             adds = join_small_files(plan, [add for r in results for add in r.adds], staged)
-            if plan.done:
-                return None
-            if plan.read_version >= 0 and keeps_existing_table(
-                plan.options, plan.read_version, plan.storage.url
-            ):
-                return None
             if transaction is None:
                 transaction = Transaction(plan.storage, _read_snapshot(plan), engine_info=engine_info)
             removed = RemovedFiles()
@@ -243,7 +235,7 @@ def _with_identity_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metada
 def _parameters(plan: WritePlan) -> dict[str, Any]:
     options = plan.options
     parameters: dict[str, Any] = {
-        "mode": "Overwrite" if plan.overwrite else _MODES[options.if_exists],
+        "mode": "Overwrite" if plan.intent.overwrite else _MODES[options.if_exists],
         "partitionBy": json.dumps(list(options.partition_by or ()), separators=(",", ":")),
     }
     if options.cluster_by and plan.read_version < 0:
@@ -271,7 +263,7 @@ def _metrics(
     new = [*adds, *removed.adds]
     changes = sum(len(r.changes) for r in results) + len(removed.changes)
     metrics: dict[str, Any] = {"numFiles": len(new)}
-    if plan.overwrite:
+    if plan.intent.overwrite:
         metrics |= {"numRemovedFiles": removed.files, "numRemovedBytes": removed.size}
     if plan.options.replace_where is not None:
         metrics["numAddedChangeFiles"] = changes
@@ -308,10 +300,7 @@ def join_small_files(plan: WritePlan, adds: Sequence[AddFile], staged: StagedFil
     list of dict
         The bodies of the files to commit.
     """
-    wanted = plan.options.optimize_write
-    if wanted is None:
-        wanted = OPTIMIZE_WRITE.of(plan.state.properties)
-    if not wanted:
+    if not plan.joins_small_files:
         return list(adds)
     out: list[AddFile] = []
     for group in _groups(adds, plan.files.target_file_size or _TARGET_BYTES):
@@ -354,30 +343,3 @@ def _join(plan: WritePlan, group: Sequence[AddFile], staged: StagedFiles) -> lis
         raise
     discard(plan.storage, [add["path"] for add in group])
     return joined
-
-
-# --- the save modes `errorifexists` and `ignore` where the table exists
-
-
-def keeps_existing_table(options: WriteOptions, version: int, table: str) -> bool:
-    """Whether a write leaves the table that it found as it is.
-
-    Parameters
-    ----------
-    options
-        Of the write.
-    version
-        Of the table that is there.
-    table
-        Its address, for messages.
-
-    Raises
-    ------
-    TableExistsError
-        `ifExists` is `error`.
-    """
-    if options.if_exists == ERROR and options.definition is not None and options.definition.name is not None:
-        raise CREATE_TABLE_OVER_TABLE(tableId=options.definition.name, tableLocation=table, version=version)
-    if options.if_exists == ERROR:
-        raise PATH_EXISTS(path=table, version=version)
-    return options.if_exists == IGNORE

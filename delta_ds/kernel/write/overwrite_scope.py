@@ -37,6 +37,7 @@ from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.write.intent import WriteIntent
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class ReplaceCheck:
 
 
 def plan_overwrite(
-    options: WriteOptions, state: TableState, overwrite: bool, zone: str, *, is_new: bool = False
+    intent: WriteIntent, state: TableState, zone: str, *, is_new: bool = False
 ) -> OverwriteScope:
     """What a write replaces, by its mode and options.
 
@@ -116,12 +117,10 @@ def plan_overwrite(
 
     Parameters
     ----------
-    options
-        Of the write.
+    intent
+        What the write is asked to do.
     state
         The table after it.
-    overwrite
-        The mode is overwrite, not append.
     zone
         The session time zone.
     is_new
@@ -134,6 +133,7 @@ def plan_overwrite(
     InvalidOptionError
         Options that contradict each other on this table.
     """
+    options, overwrite = intent.options, intent.overwrite
     if options.replace_where is not None:
         is_layout_kept = not (is_new or options.replace_table)
         if is_layout_kept and options.dynamic_partitions and state.partition_columns:

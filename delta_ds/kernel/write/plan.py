@@ -14,7 +14,6 @@ from delta_ds.conditions.write import (
     DATA_CHANGE_FALSE_OF_NEW_TABLE,
 )
 from delta_ds.events.transactions import PROPERTY_PASSED_OVER
-from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table, with_defaults
@@ -26,20 +25,22 @@ from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.expressions.tree import columns
 from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.iceberg_compatibility import enabled_version, of_new_table
-from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.properties import FEATURE_PREFIX, TARGET_FILE_SIZE, check_property
+from delta_ds.kernel.properties import FEATURE_PREFIX, OPTIMIZE_WRITE, TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_to_json
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
+from delta_ds.kernel.write.intent import WriteIntent
 from delta_ds.kernel.write.overwrite_scope import MATCHING, OverwriteScope, check_kept_files, plan_overwrite
 from delta_ds.kernel.write.schema_enforcement import (
     check_first_write,
     check_write,
     partition_columns_of,
 )
+from delta_ds.kernel.write.target import WriteTarget
 from delta_ds.records import dataclass, field, replace
 
 
@@ -53,10 +54,8 @@ class WritePlan:
         What the table lies on.
     state
         The effective protocol and metadata after the write, at the version that it starts from.
-    overwrite
-        The mode is overwrite, not append.
-    options
-        As given.
+    intent
+        What the write is asked to do.
     new_protocol, new_metadata
         Whether the write commits them.
     domains
@@ -65,21 +64,28 @@ class WritePlan:
         For the tasks: of structs both have the fields that the rows bring.
     overwrite_scope
         What an overwrite replaces.
-    done
-        The table has this application transaction already: nothing is left to do.
     """
 
     storage: Storage
     state: TableState
-    overwrite: bool
-    options: WriteOptions
+    intent: WriteIntent
     new_protocol: bool
     new_metadata: bool
     rows: RowPlan
     files: WriteSpec
     overwrite_scope: OverwriteScope
     domains: Mapping[str, str] = field(default_factory=dict)
-    done: bool = False
+
+    @property
+    def options(self) -> WriteOptions:
+        """Of the intent."""
+        return self.intent.options
+
+    @property
+    def joins_small_files(self) -> bool:
+        """Whether small files of one partition are joined before the commit, by the options or the table."""
+        said = self.options.optimize_write
+        return bool(OPTIMIZE_WRITE.of(self.state.properties) if said is None else said)
 
     @property
     def files_of_whole_rows(self) -> WriteSpec:
@@ -95,9 +101,7 @@ class WritePlan:
         """The plan in the session time zone, which only tasks know."""
         if name == self.rows.timezone:
             return self
-        overwrite_scope = plan_overwrite(
-            self.options, self.state, self.overwrite, name, is_new=self.read_version < 0
-        )
+        overwrite_scope = plan_overwrite(self.intent, self.state, name, is_new=self.read_version < 0)
         return replace(
             self,
             rows=replace(self.rows, timezone=name),
@@ -123,39 +127,17 @@ class _Outcome:
         return self.before is None or self.state.metadata != self.before.metadata
 
 
-def plan_write(
-    storage: Storage,
-    snapshot: Snapshot | None,
-    data: StructType,
-    options: WriteOptions,
-    *,
-    overwrite: bool,
-    timezone: str = "UTC",
-    columns_of: ColumnsOf | None = None,
-    streaming: bool = False,
-) -> WritePlan:
+def plan_write(target: WriteTarget, data: StructType, *, columns_of: ColumnsOf | None = None) -> WritePlan:
     """Plan a write of rows of a schema to a table, or to a new one.
 
     Parameters
     ----------
-    storage
-        The table's, or where it shall be.
-    snapshot
-        The version to start from, see `newest_snapshot`; None for a new table.
+    target
+        The table, and what the write is asked to do.
     data
         The schema of the rows.
-    options
-        See `WriteOptions`.
-    overwrite
-        The mode is overwrite, not append.
-    timezone
-        The session time zone, as far as it is known; the option `timeZone` goes before it.
     columns_of
         Given where another engine than `write_rows` evaluates the table's expressions, see `plan_rows`.
-    streaming
-        The rows are a batch of a stream: values of other types than the table's are cast where Spark casts
-        implicitly (delta-spark, `DeltaSink.castDataIfNeeded`), otherwise they are refused; and an overwrite leaves
-        the clustering columns alone.
 
     Raises
     ------
@@ -171,22 +153,24 @@ def plan_write(
     InvariantViolationError
         A column that must have values has none.
     """
+    intent, snapshot, storage = target.intent, target.snapshot, target.storage
+    options, streaming = intent.options, intent.streaming
     if snapshot is not None:
         snapshot.table_state.check_writable()
-        if overwrite and options.data_change and not options.replaces_everything:
+        if intent.overwrite and options.data_change and not options.replaces_everything:
             check_may_remove(snapshot, "overwrite")
     if snapshot is None or options.replace_table:
         outcome = _plan_new_table(storage, data, options, snapshot)
     else:
         outcome = _plan_existing_table(
-            snapshot, _cast(data, snapshot, options) if streaming else data, options, overwrite
+            snapshot, _cast(data, snapshot, options) if streaming else data, intent
         )
-        if overwrite and not streaming:
+        if intent.overwrite and not streaming:
             outcome = _without_clustering(outcome, options)
-    zone = options.known_zone or timezone
+    zone = intent.time_zone
     state = outcome.state
     rows = plan_rows(data, state, timezone=zone, columns_of=columns_of, implicit=streaming)
-    overwrite_scope = plan_overwrite(options, state, overwrite, zone, is_new=snapshot is None)
+    overwrite_scope = plan_overwrite(intent, state, zone, is_new=snapshot is None)
     if snapshot is not None and options.replace_table and overwrite_scope.kind == MATCHING:
         check_kept_files(snapshot, state)
     stored = state.schema
@@ -208,15 +192,13 @@ def plan_write(
     return WritePlan(
         storage=storage,
         state=state,
-        overwrite=overwrite,
-        options=options,
+        intent=intent,
         new_protocol=outcome.new_protocol,
         new_metadata=outcome.new_metadata,
         rows=overwrite_scope.guard(rows),
         files=replace(files, schema=stored),
         overwrite_scope=overwrite_scope,
         domains=outcome.domains,
-        done=snapshot is not None and has_transaction(snapshot, options.txn),
     )
 
 
@@ -232,23 +214,6 @@ def _cast(data: StructType, snapshot: Snapshot, options: WriteOptions) -> Struct
         return field if widens and can_store(field.type, column.type) else replace(field, type=column.type)
 
     return StructType(tuple(map(cast, data)))
-
-
-def has_transaction(snapshot: Snapshot, txn: tuple[str, int] | None) -> bool:
-    """Whether the table has an application's transaction, or a later one (protocol-checklist TXN-W-02)."""
-    if txn is None:
-        return False
-    application, version = txn
-    recorded = snapshot.txns.get(application)
-    return recorded is not None and recorded >= version
-
-
-def newest_snapshot(storage: Storage) -> Snapshot | None:
-    """The newest version of the table, which a write starts from; None where there is no table."""
-    try:
-        return open_snapshot(storage)
-    except NotADeltaTableError:
-        return None
 
 
 def _plan_new_table(
@@ -274,25 +239,22 @@ def _plan_new_table(
     return _Outcome(table.state, table.domains, replacing)
 
 
-def _plan_existing_table(
-    snapshot: Snapshot, data: StructType, options: WriteOptions, overwrite: bool
-) -> _Outcome:
+def _plan_existing_table(snapshot: Snapshot, data: StructType, intent: WriteIntent) -> _Outcome:
     """Protocol and metadata of an existing table after the write."""
     before = snapshot.metadata
     name = snapshot.storage.url
+    options = intent.options
     _check_layout(snapshot, options)
-    replaces_schema = overwrite and options.overwrite_schema and options.replace_where is None
     schema = check_write(
         snapshot.table_state,
         data,
         partition_by=options.partition_by or (),
         merge_schema=options.merge_schema,
-        overwrite_schema=options.overwrite_schema,
-        overwrite=overwrite,
-        replace_where=options.replace_where is not None,
+        replaces_schema=intent.replaces_schema,
+        overwrite=intent.overwrite,
     )
     partitioning = before.partition_columns
-    if replaces_schema:
+    if intent.replaces_schema:
         wanted = partition_columns_of(schema, options.partition_by or (), name)
         if (schema, wanted) == (snapshot.schema, partitioning):
             schema = snapshot.schema

@@ -45,9 +45,8 @@ def check_write(
     *,
     partition_by: Sequence[str] = (),
     merge_schema: bool = False,
-    overwrite_schema: bool = False,
+    replaces_schema: bool = False,
     overwrite: bool = False,
-    replace_where: bool = False,
     whole_rows: bool = True,
 ) -> StructType:
     """The table's schema after a write of this data.
@@ -63,10 +62,10 @@ def check_write(
         The schema of the rows.
     partition_by
         Those that the write names (`partitionBy`); empty where it names none.
-    merge_schema, overwrite_schema
-        The options of that name; `overwriteSchema` has a meaning in an overwrite without `replaceWhere` only.
-    overwrite, replace_where
-        What kind of write it is.
+    merge_schema
+        New columns are added to the table's.
+    replaces_schema, overwrite
+        See `WriteIntent`.
     whole_rows
         Whether the rows are stored as they come: they then have a value for every partition column.
 
@@ -74,7 +73,7 @@ def check_write(
     -------
     StructType
         Equal to `table` where nothing changes. New fields have no column mapping id yet
-        (`column_mapping.assign`). With `overwriteSchema` it is the data's schema, all nullable, columns that
+        (`column_mapping.assign`). With `replaces_schema` it is the data's schema, all nullable, columns that
         stay with the ids they have; the table's partition columns become
         `partition_columns_of(data, partition_by)`.
 
@@ -88,7 +87,7 @@ def check_write(
     """
     table, table_name = state.schema, state.table
     incoming = data_schema(data)
-    if overwrite_schema and overwrite and not replace_where:
+    if replaces_schema:
         return _overwrite_schema(state, incoming, partition_by)
     _check_dependents(state, incoming)
     merged = merge_schemas(

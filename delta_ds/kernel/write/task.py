@@ -56,7 +56,7 @@ def write_rows(
     task
         The number of the task, from 0 on, different for all tasks of a write.
     folder
-        Of the table, in which data files come to lie.
+        Of the table, in which data files come to lie, and change files in one of that name below theirs.
 
     Raises
     ------
@@ -65,11 +65,10 @@ def write_rows(
     StorageError
         A file cannot be written; the same.
     """
-    if plan.done:
-        return TaskResult()
     pipeline = RowPipeline(plan.rows, task)
     files = FileWriter(plan.storage, plan.files, task=task, folder=folder)
-    changes = ChangeWriter(plan.storage, plan.files, task) if plan.overwrite_scope.records_changes else None
+    records = plan.overwrite_scope.records_changes
+    changes = ChangeWriter(plan.storage, plan.files, task, folder) if records else None
     rows = 0
     try:
         for batch in batches:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.api.delta_log import DeltaLog
@@ -10,44 +9,14 @@ from delta_ds.kernel.alter import create
 from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.settings import ARBITRARY_PROPERTIES
-from delta_ds.kernel.schema.types import StructType
-from delta_ds.records import dataclass, field
 from delta_ds.spark.catalog.places import CREATE, CREATE_OR_REPLACE, REPLACE, Place
 from delta_ds.spark.connect_bridge import open_log
 from delta_ds.spark.engines import settings
 from delta_ds.spark.session_conf import is_set
+from delta_ds.spark.writes.new_table import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True)
-class NewTable:
-    """A table as a statement describes it.
-
-    Attributes
-    ----------
-    mode
-        `create`, `replace` or `create_or_replace`.
-    schema
-        Its columns, with generated, identity and default values in their metadata; empty where none are given.
-    partitioning, clustering
-        Columns as in SQL.
-    properties
-        TBLPROPERTIES.
-    options
-        OPTIONS: of the write, and of the filesystem.
-    comment
-        The description of the table.
-    """
-
-    mode: str
-    schema: StructType
-    partitioning: tuple[str, ...] = ()
-    clustering: tuple[str, ...] | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    comment: str | None = None
 
 
 def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:

@@ -74,11 +74,11 @@ class Entry:
     @property
     def reserved(self) -> dict[str, str]:
         """What Spark's commands look for among the properties of a table."""
-        found = {_TABLE_TYPE: "MANAGED" if self.managed else "EXTERNAL"}
-        found[_EXTERNAL if not self.managed else _MANAGED_LOCATION] = "true"
+        properties = {_TABLE_TYPE: "MANAGED" if self.managed else "EXTERNAL"}
+        properties[_EXTERNAL if not self.managed else _MANAGED_LOCATION] = "true"
         if self.owner:
-            found[_OWNER] = self.owner
-        return found
+            properties[_OWNER] = self.owner
+        return properties
 
 
 def entry_of(table: JavaObject) -> Entry:
@@ -97,8 +97,8 @@ def entry_of(table: JavaObject) -> Entry:
     )
 
 
-def _items(found: JavaObject) -> list[str]:
-    return [found.apply(number) for number in range(found.size())]
+def _items(sequence: JavaObject) -> list[str]:
+    return [sequence.apply(number) for number in range(sequence.size())]
 
 
 def _address(table: JavaObject) -> str:
@@ -196,8 +196,8 @@ class Metastore:
         What Spark and Hive note there for themselves is left out.
         """
         table = self._catalog.getTableMetadata(self.identifier(namespace, name))
-        found = dict(self._jvm.jvm.scala.jdk.javaapi.CollectionConverters.asJava(table.properties()))
-        own = {key: text for key, text in found.items() if not _is_note(key)}
+        properties = dict(self._jvm.jvm.scala.jdk.javaapi.CollectionConverters.asJava(table.properties()))
+        own = {key: text for key, text in properties.items() if not _is_note(key)}
         return own, table.comment().get() if table.comment().isDefined() else None
 
     def default_location(self, namespace: Sequence[str], name: str) -> str:
@@ -235,10 +235,10 @@ class Metastore:
             The metastore does not let go of the files; the entry is as it was.
         """
         identifier = self.identifier(namespace, name)
-        known = self._catalog.getTableMetadata(identifier)
-        before = entry_of(known)
+        entry = self._catalog.getTableMetadata(identifier)
+        before = entry_of(entry)
         if before.managed:
-            self._catalog.alterTable(self._copy(known, {2: self._jvm.CatalogTableType.EXTERNAL()}))
+            self._catalog.alterTable(self._copy(entry, {2: self._jvm.CatalogTableType.EXTERNAL()}))
             if entry_of(self._catalog.getTableMetadata(identifier)).managed:
                 raise CONVERT_MANAGED_NOT_ALLOWED(table=before.full_name, location=before.location)
         self._catalog.dropTable(identifier, False, False)
@@ -247,30 +247,30 @@ class Metastore:
     def _copy(self, table: JavaObject, changes: Mapping[int, Any]) -> JavaValue:
         """An entry with other values at some of its places, counted from 1."""
         places = range(1, int(table.productArity()) + 1)
-        given = [
+        values = [
             changes[place] if place in changes else getattr(table, f"copy$default${place}")()
             for place in places
         ]
-        return table.copy(*given)
+        return table.copy(*values)
 
     def move(self, namespace: Sequence[str], name: str, location: str) -> None:
         """Let an entry name another folder."""
-        known = self._catalog.getTableMetadata(self.identifier(namespace, name))
-        self._catalog.alterTable(self._copy(known, {3: self._with_location(known.storage(), location)}))
+        entry = self._catalog.getTableMetadata(self.identifier(namespace, name))
+        self._catalog.alterTable(self._copy(entry, {3: self._with_location(entry.storage(), location)}))
 
     def _table(self, identifier: JavaObject, location: str, managed: bool) -> JavaValue:
         jvm = self._jvm
         kinds = jvm.CatalogTableType
-        given = [
+        values = [
             identifier,
             kinds.MANAGED() if managed else kinds.EXTERNAL(),
             self._with_location(jvm.CatalogStorageFormat.empty(), location),
             jvm.struct(_NO_COLUMNS),
             jvm.some(PROVIDER),
         ]
-        defaulted = range(len(given) + 1, jvm.catalog_table_parameters + 1)
-        given += [getattr(jvm.CatalogTableModule, f"apply$default${number}")() for number in defaulted]
-        return jvm.CatalogTable(*given)
+        defaulted = range(len(values) + 1, jvm.catalog_table_parameters + 1)
+        values += [getattr(jvm.CatalogTableModule, f"apply$default${number}")() for number in defaulted]
+        return jvm.CatalogTable(*values)
 
     def _with_location(self, storage: JavaObject, location: str) -> JavaValue:
         """A storage format with another place, and no options: these may hold secrets."""

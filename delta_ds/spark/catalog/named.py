@@ -95,8 +95,8 @@ class NamedCatalog:
     @property
     def store(self) -> dict[str, str]:
         """Storage options that name the coordinator."""
-        found = {COMMIT_COORDINATOR: self.kind, COORDINATOR_URL: self.uri}
-        return {**found, COORDINATOR_TOKEN: self.token} if self.token else found
+        options = {COMMIT_COORDINATOR: self.kind, COORDINATOR_URL: self.uri}
+        return {**options, COORDINATOR_TOKEN: self.token} if self.token else options
 
     @property
     def coordinator(self) -> CommitCoordinator:
@@ -142,11 +142,11 @@ def named_catalogs(spark: SparkSession) -> dict[str, NamedCatalog]:
         A setting that there is not, or a value that does not fit.
     """
     settings = _settings(spark)
-    found: dict[str, dict[str, str]] = {}
+    by_name: dict[str, dict[str, str]] = {}
     for setting, text in settings.items():
         name, _, key = setting.removeprefix(CATALOGS_PREFIX).partition(".")
         if setting.startswith(CATALOGS_PREFIX) and key:
-            found.setdefault(name, {})[_known(setting, key)] = text
+            by_name.setdefault(name, {})[_known(setting, key)] = text
     for setting, text in settings.items():
         name = setting.removeprefix(SPARK_PREFIX)
         is_theirs = text == UNITY_CLASS or f"{CATALOGS_PREFIX}{name}.{_TYPE}" not in settings
@@ -156,16 +156,16 @@ def named_catalogs(spark: SparkSession) -> dict[str, NamedCatalog]:
             and is_theirs
             and _is_of_unity(spark, name, text)
         ):
-            found.setdefault(name, {}).update(_of_connector(name, settings))
-    return {name: _catalog(name, given) for name, given in found.items()}
+            by_name.setdefault(name, {}).update(_of_connector(name, settings))
+    return {name: _catalog(name, keys) for name, keys in by_name.items()}
 
 
 def named_catalog(spark: SparkSession, name: str) -> NamedCatalog:
     """One of them, as the settings are now."""
-    found = named_catalogs(spark).get(name)
-    if found is None:
+    catalog = named_catalogs(spark).get(name)
+    if catalog is None:
         raise CATALOG_SETTING_MISSING(setting=f"{CATALOGS_PREFIX}{name}.{_TYPE}", catalog=name)
-    return found
+    return catalog
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:
@@ -190,7 +190,7 @@ def _lacks_connector(spark: SparkSession) -> bool:
 
 
 def _of_connector(name: str, settings: Mapping[str, str]) -> dict[str, str]:
-    found = {_TYPE: UNITY}
+    keys = {_TYPE: UNITY}
     for setting, text in settings.items():
         key = setting.removeprefix(f"{SPARK_PREFIX}{name}.")
         if key == setting or key.lower() in _DONE_ANYWAY:
@@ -201,8 +201,8 @@ def _of_connector(name: str, settings: Mapping[str, str]) -> dict[str, str]:
             raise UNKNOWN_CATALOG_SETTING(
                 setting=setting, known=[f"{SPARK_PREFIX}{name}.{one}" for one in _OF_CONNECTOR], hint=""
             )
-        found[_OF_CONNECTOR[key]] = text
-    return found
+        keys[_OF_CONNECTOR[key]] = text
+    return keys
 
 
 def _known(setting: str, key: str) -> str:
@@ -217,19 +217,19 @@ def _known(setting: str, key: str) -> str:
     )
 
 
-def _catalog(name: str, given: Mapping[str, str]) -> NamedCatalog:
+def _catalog(name: str, keys: Mapping[str, str]) -> NamedCatalog:
     prefix = f"{CATALOGS_PREFIX}{name}."
     for key in (_TYPE, "uri"):
-        if not given.get(key, "").strip():
+        if not keys.get(key, "").strip():
             raise CATALOG_SETTING_MISSING(setting=prefix + key, catalog=name)
-    kind = given[_TYPE].strip()
+    kind = keys[_TYPE].strip()
     if kind.lower() not in COORDINATORS and ":" not in kind:
         raise INVALID_CATALOG_SETTING(setting=prefix + _TYPE, value=kind, known=[*COORDINATORS])
-    uri = given["uri"].strip()
+    uri = keys["uri"].strip()
     if kind.lower() == SQLITE:
         uri = os.path.abspath(uri)
-    catalog = given.get("catalog", name if kind.lower() == UNITY else "")
-    return NamedCatalog(name, kind, uri, given.get("token", ""), catalog)
+    catalog = keys.get("catalog", name if kind.lower() == UNITY else "")
+    return NamedCatalog(name, kind, uri, keys.get("token", ""), catalog)
 
 
 def check_provider(catalog: NamedCatalog, provider: str | None, is_ours: bool, table: str) -> None:
@@ -265,5 +265,5 @@ def tables_of(catalog: NamedCatalog, schema: str) -> list[str]:
 
 
 def _names(catalog: NamedCatalog, coordinator: CommitCoordinator) -> list[list[str]]:
-    found = [table.name.split(".") for table in coordinator.all_tables()]
-    return [parts for parts in found if not catalog.catalog or parts[0] == catalog.catalog]
+    names = [table.name.split(".") for table in coordinator.all_tables()]
+    return [parts for parts in names if not catalog.catalog or parts[0] == catalog.catalog]

@@ -190,7 +190,7 @@ def _told(
     clustering: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
 ) -> str:
-    told = {
+    description = {
         "name": table.name,
         "id": table.id,
         "schema": schemas.to_spark(columns).json(),
@@ -198,19 +198,19 @@ def _told(
         "clusteredBy": list(clustering),
         "properties": dict(properties or {}),
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(description, ensure_ascii=False)
 
 
 def _properties(table: OpenTable, snapshot: Snapshot) -> dict[str, str]:
     """What DESCRIBE and SHOW tell of a table: its properties, and what Spark keeps among them."""
-    found = {**snapshot.metadata.configuration, **protocol_properties(snapshot.protocol)}
-    found["provider"] = "delta"
+    properties = {**snapshot.metadata.configuration, **protocol_properties(snapshot.protocol)}
+    properties["provider"] = "delta"
     if snapshot.metadata.description is not None:
-        found["comment"] = snapshot.metadata.description
-    found["location"] = table.entry.location if table.entry is not None else table.path
+        properties["comment"] = snapshot.metadata.description
+    properties["location"] = table.entry.location if table.entry is not None else table.path
     if table.entry is not None:
-        found |= table.entry.reserved
-    return found
+        properties |= table.entry.reserved
+    return properties
 
 
 def scanned(spark: SparkSession, table: OpenTable, options: Mapping[str, str]) -> JavaObject:
@@ -233,7 +233,7 @@ def scanned(spark: SparkSession, table: OpenTable, options: Mapping[str, str]) -
     if not rows.schema.fields:
         raise READ_TABLE_WITHOUT_COLUMNS(version=table.snapshot.version, table=table.snapshot.storage.url)
     try:
-        found = frame_of(spark, reading, complete, insert=insert_rows)
+        frame = frame_of(spark, reading, complete, insert=insert_rows)
     except NotNative:
-        found = read(spark, complete)
-    return jvm.logical_plan(found)
+        frame = read(spark, complete)
+    return jvm.logical_plan(frame)

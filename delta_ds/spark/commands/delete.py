@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.commit import RowScope
-from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, DELETE, FILE, ROW
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
-from delta_ds.spark.commands.positions import count_by_file, positions
+from delta_ds.spark.commands.positions import positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of, reads_only
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
-from delta_ds.spark.commands.rows import before_columns
-from delta_ds.spark.native.columns import HIDDEN
 from delta_ds.spark.seam.engine import Resolved
 
 if TYPE_CHECKING:
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.spark.commands.dml_target import DmlTarget
     from delta_ds.spark.commands.handle import Handle
-
-_GONE = f"{HIDDEN}gone"
 
 
 def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
@@ -86,8 +82,6 @@ def _delete(change: DmlExecution, condition: str | Column) -> int | None:
     files = target.files(predicate)
     if change.plan.uses_deletion_vectors:
         return _mark(change, files, target.frame(files).where(resolved.column), predicate, resolved.text)
-    if change.rewrites_by_arrow:
-        return _rewrite_by_arrow(change, files, resolved, predicate)
     return _rewrite(change, files, resolved, predicate)
 
 
@@ -130,7 +124,7 @@ def _mark(
     return rows
 
 
-def _rewrite_by_arrow(
+def _rewrite(
     change: DmlExecution, files: CandidateFiles, condition: Resolved, predicate: Expression | None
 ) -> int:
     """Replace the files in which rows match: one query finds the rows and hands them to the tasks that write."""
@@ -154,51 +148,6 @@ def _rewrite_by_arrow(
             },
         )
     return found.rows
-
-
-def _rewrite(
-    change: DmlExecution,
-    files: CandidateFiles,
-    condition: Resolved,
-    predicate: Expression | None,
-) -> int:
-    """Write the other rows of the files anew in which rows match."""
-    from pyspark.sql import functions as F
-
-    target = change.target
-    gone = F.coalesce(condition.column, F.lit(False)).alias(_GONE)
-    looked_at = target.frame(files).select("*", gone)
-    found = count_by_file(looked_at.where(looked_at[_GONE]))
-    if not found:
-        return 0
-    scanned = change.elapsed_ms()
-    sizes = dict(zip(files.numbers.to_pylist(), files.rows.to_pylist(), strict=True))
-    partly = [number for number, count in found.items() if count != sizes[number]]
-    copied = 0
-    if partly:
-        # Readers of changes look at change files only, once there are any.
-        records = change.plan.records_changes
-        wanted = list(found) if records else partly
-        frame = target.frame(files.only(wanted)).select("*", gone)
-        if records:
-            action = F.when(frame[_GONE], F.lit(DELETE)).otherwise(F.lit(COPY)).cast("tinyint")
-            frame = frame.select("*", *before_columns(target, frame), action.alias(ACTION))
-        else:
-            frame = frame.where(~frame[_GONE])
-        copied = sum(result.rows for result in change.write(frame.drop(_GONE)))
-    rows = sum(found.values())
-    change.commit(
-        predicate,
-        removed=list(by_path(files, found)),
-        parameters=_parameters(condition.text),
-        metrics={
-            "numDeletedRows": rows,
-            "numCopiedRows": copied,
-            "scanTimeMs": scanned,
-            "rewriteTimeMs": change.elapsed_ms() - scanned,
-        },
-    )
-    return rows
 
 
 def _parameters(text: str) -> dict[str, str]:

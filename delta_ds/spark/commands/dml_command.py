@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from functools import cached_property, partial
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
-from delta_ds.events.commands import REWRITE_BY_SPARK, RULES_BY_SPARK
+from delta_ds.events.commands import RULES_BY_SPARK
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
-from delta_ds.kernel.commands.dml.task import CLAUSE
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.session_facts import SessionFacts
@@ -30,7 +30,7 @@ from delta_ds.kernel.options.session_settings import (
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.kernel.write.plan import has_transaction
+from delta_ds.kernel.write.target import has_transaction
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.auto_compaction import compact_after
@@ -38,17 +38,18 @@ from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
-from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
-from delta_ds.spark.engines.environment import tasks_problem
+from delta_ds.spark.commands.rows import insert_by_tasks, session_metadata, staging
 from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.progress import work_of
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.seam.shipping import bring_package
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.spark.seam.engine import RowRules, TablesRead
 
 
@@ -123,6 +124,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             generates=tuple(generates),
             after=after,
             timezone=target.timezone,
+            facts=target.facts,
         )
         try:
             self.plan = self._task_plan = target.ask(plan)
@@ -130,7 +132,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             if (rules := target.engine.row_rules()) is None:
                 raise
             self.plan = target.ask(partial(plan, columns_of=rules.columns_of))
-            self._task_plan = _trusting(self.plan)
+            self._task_plan = replace(self.plan, write=_trusting(self.plan.write))
             self._by_spark = _BySpark(rules, why)
 
     def __enter__(self) -> DmlExecution:
@@ -159,17 +161,28 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
 
     # --- rows
 
-    def write(self, frame: DataFrame) -> list[TaskResult]:
-        """Write rows; see `rows.write_rows`."""
+    def insert(self, frame: DataFrame) -> int:
+        """Write new rows, given by the table's columns but those that are computed; how many."""
         self._begin_to_write()
-        plan = self.plan
+        plan, folder = self.plan.inserts, self.plan.folder
         if self._results:
             # Spark's writer makes the folder that it writes to.
-            plan = replace(plan, folder=f"{plan.folder}/{len(self._results)}")
+            folder = f"{folder}/{len(self._results)}"
+        problem = None
+        if self.plan.records_changes:
+            problem = "rows of the change data feed are written along with the rows"
+        target = self.target
         with self._work.phase("writing"):
-            results = write_rows(frame, plan, self.target, lambda: self._portable_plan(plan))
+            native = target.engine.write(frame, plan, target.handle.options, folder, problem)
+            results = [native] if native is not None else self._insert_by_tasks(frame, plan, folder)
         self._results += results
-        return results
+        return sum(result.rows for result in results)
+
+    def _insert_by_tasks(self, frame: DataFrame, plan: WritePlan, folder: str) -> list[TaskResult]:
+        self._bring_package()
+        if self._by_spark is None:
+            return insert_by_tasks(frame, plan, folder)
+        return insert_by_tasks(self._by_spark.applied(frame, plan), _trusting(plan), folder)
 
     def rewrite(
         self,
@@ -180,19 +193,13 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         repeated: bool = False,
     ) -> Rewritten:
         """Rewrite the files in which rows change; see `file_rewrite.rewrite_files`."""
+        if len(files):
+            self._bring_package()
         self._begin_to_write()
         with self._work.phase("rewriting"):
             found = rewrite_files(self.target, self._task_plan, rows_of, files, actions, repeated=repeated)
         self._results.append(found.result)
         return found
-
-    @cached_property
-    def rewrites_by_arrow(self) -> bool:
-        """Whether tasks can rewrite files: they have this package, and can evaluate the table's expressions."""
-        if (problem := tasks_problem(self.target.spark)) is not None:
-            REWRITE_BY_SPARK.log(table=self.target.handle.where, reason=problem)
-            return False
-        return True
 
     def columns_of_new_rows(self, given: Collection[str]) -> list[str]:
         """The columns of updated rows that `rows_to_update` needs: those that get new values, or all."""
@@ -218,25 +225,20 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         """
         if self._by_spark is None or not updates:
             return rows
-        plan = self.plan.write
+        plan = replace(self.plan.write, rows=replace(self.plan.write.rows, identities=()))
         places = [name for name in rows.columns if is_hidden(name)]
         others = f"{quoted(CLAUSE)} NOT IN ({', '.join(map(str, updates))})"
-        RULES_BY_SPARK.log(table=self.target.handle.where, reason=str(self._by_spark.why))
-        found = self._by_spark.rules.applied(rows, plan, places, others)
-        if found is None:
-            raise self._by_spark.why
+        found = self._by_spark.applied(rows, plan, places, others)
         new = {*given, *(generated.column for generated in plan.rows.generated)}
         return found.select(*places, *(quoted(name) for name in plan.rows.table.names if name in new))
+
+    def _bring_package(self) -> None:
+        bring_package(self.target.spark, self.operation, self.target.handle.where)
 
     def _begin_to_write(self) -> None:
         if not self._writes:
             self._writes = True
             self._staged.deleted_by(partial(self.target.run, discard_folder, self.plan.folder))
-
-    def _portable_plan(self, plan: DmlPlan) -> DmlPlan:
-        if self._by_spark is not None:
-            raise self._by_spark.why
-        return plan
 
     # --- commit
 
@@ -308,11 +310,20 @@ class _BySpark:
     rules: RowRules
     why: DeltaError
 
+    def applied(
+        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+    ) -> DataFrame:
+        """See `RowRules.applied`."""
+        RULES_BY_SPARK.log(table=plan.storage.url, reason=str(self.why))
+        found = self.rules.applied(rows, plan, places, unchecked)
+        if found is None:
+            raise self.why
+        return found
 
-def _trusting(plan: DmlPlan) -> DmlPlan:
-    """The same change for tasks that get rows in which all is computed and checked."""
-    rows = replace(plan.write.rows, generated=(), checks=())
-    return replace(plan, write=replace(plan.write, rows=rows))
+
+def _trusting(plan: WritePlan) -> WritePlan:
+    """The same for tasks that get rows in which all is computed and checked."""
+    return replace(plan, rows=replace(plan.rows, generated=(), checks=()))
 
 
 def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from delta_ds.kernel.commands.dml.candidates import (
     distinct_partitions,
     usable_predicate,
 )
-from delta_ds.kernel.commands.dml.task import FILE, ROW
+from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.log.snapshot import Snapshot
@@ -32,13 +32,12 @@ from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.large_tables.matching_files import matching_files
 from delta_ds.spark.log_calls import at_version
 from delta_ds.spark.native.columns import HIDDEN
-from delta_ds.spark.schema import quoted
 from delta_ds.spark.seam.choice import engine_of
 from delta_ds.spark.seam.engine import Resolved
 from delta_ds.spark.session_facts import facts_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from delta_ds.spark.native.resolution import ExpressionContext
 
@@ -111,26 +110,19 @@ class DmlTarget:
 
     # --- rows
 
-    @property
-    def tracked(self) -> bool:
-        """Whether rows have ids that a change must preserve."""
-        return bool(self.state.row_tracking_columns)
-
     def frame(self, files: CandidateFiles) -> DataFrame:
         """The rows of some files, under the table's alias.
 
         Returns
         -------
         DataFrame
-            The table's columns, then `FILE` (int), `ROW` (bigint, the position in the file) and, where the table
-            tracks rows, `ROW_ID` and `ROW_VERSION` (bigint). In classic sessions all frames of a target have the
-            same columns: what was resolved on one of them can be evaluated on every other.
+            The table's columns, then `FILE` (int) and `ROW` (bigint, the position in the file). In classic sessions
+            all frames of a target have the same columns: what was resolved on one of them can be evaluated on every
+            other.
         """
-        found = None
-        if not self.tracked:
-            found = self.engine.numbered_rows(
-                self._snapshot, self.handle.options, files.numbers, self.timezone, (FILE, ROW)
-            )
+        found = self.engine.numbered_rows(
+            self._snapshot, self.handle.options, files.numbers, self.timezone, (FILE, ROW)
+        )
         if found is None:
             found = self._portable(files)
         if self._first is None:
@@ -152,9 +144,7 @@ class DmlTarget:
 
     def _portable(self, files: CandidateFiles) -> DataFrame:
         register_source(self.spark)
-        chosen = (
-            self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked, self.timezone,
-        )  # fmt: skip
+        chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.timezone)
         text = wire.encode(chosen)
         options = seal(self.spark, with_session_settings(self.spark, self.handle.options), FORMAT)
         reader = self.spark.read.format(FORMAT).options(**options, files=text)
@@ -174,10 +164,6 @@ class DmlTarget:
         """All live files."""
         found: CandidateFiles = self.ask(candidate_files, None, self.timezone)
         return found
-
-    def columns(self, frame: DataFrame) -> list[Column]:
-        """The table's own columns of a frame."""
-        return [frame[quoted(name)] for name in self.schema.names]
 
     # --- predicates
 

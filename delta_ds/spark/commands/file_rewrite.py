@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
-from delta_ds.kernel.commands.dml.task import FILE, ROW
 from delta_ds.spark import wire
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.positions import count_by_file
@@ -63,12 +63,11 @@ def rewrite_files(
     InvariantViolationError
         A row breaks a constraint.
     """
-    rows = rows_of(files)
     if len(files) > _MOST_FILES and target.engine.fixes_values:
-        files = files.only(list(count_by_file(rows)))
-        rows = rows_of(files)
+        files = files.only(list(count_by_file(rows_of(files))))
     if not len(files):
         return Rewritten()
+    rows = rows_of(files)
     rewrite: FileRewrite = target.ask(_plan, plan, files, tuple(actions), repeated)
     names = rows.columns
     # Whoever makes a function of columns parses their names, which may be any.

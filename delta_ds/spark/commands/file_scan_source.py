@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_ds.kernel.commands.dml.task import FILE, ROW, ROW_ID, ROW_VERSION
+from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.log.snapshot import Snapshot
@@ -34,7 +34,6 @@ FORMAT = "pydelta_target"
 
 _FILES = "files"
 _PLACE = (StructField(FILE, INTEGER), StructField(ROW, LONG))
-_TRACKING = (StructField(ROW_ID, LONG), StructField(ROW_VERSION, LONG))
 
 
 def register_source(spark: SparkSession) -> None:
@@ -44,12 +43,11 @@ def register_source(spark: SparkSession) -> None:
 
 
 class TargetSource(DataSource, Sealed):
-    """Options: the table's, and `files`: version, numbers, paths, whether rows have ids, the session zone."""
+    """Options: the table's, and `files`: version, numbers and paths of files, and the session zone."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(self.opened(options))
-        chosen = wire.decode(self.options[_FILES])
-        self._version, self._numbers, self._paths, self._tracked, self._timezone = chosen
+        self._version, self._numbers, self._paths, self._timezone = wire.decode(self.options[_FILES])
 
     @classmethod
     def name(cls) -> str:
@@ -62,12 +60,11 @@ class TargetSource(DataSource, Sealed):
 
     def schema(self) -> SparkStructType:
         # Places are known of every row, but what promises no nulls keeps Spark from ever asking.
-        hidden = (*_PLACE, *(_TRACKING if self._tracked else ()))
-        return schemas.to_spark(StructType((*self._snapshot().schema.fields, *hidden)))
+        return schemas.to_spark(StructType((*self._snapshot().schema.fields, *_PLACE)))
 
     def reader(self, schema: SparkStructType) -> DataSourceReader:
         places = dict(zip(self._paths, self._numbers, strict=True))
-        return _Reader(self._snapshot(), schema, places, self._tracked, self._timezone)
+        return _Reader(self._snapshot(), schema, places, self._timezone)
 
 
 class _Slices(InputPartition):
@@ -83,15 +80,9 @@ class _Reader(DataSourceReader):
     """Pickled, it keeps only what `read` needs in a task."""
 
     def __init__(
-        self,
-        snapshot: Snapshot,
-        schema: SparkStructType,
-        numbers: Mapping[str, int],
-        tracked: bool,
-        timezone: str,
+        self, snapshot: Snapshot, schema: SparkStructType, numbers: Mapping[str, int], timezone: str
     ) -> None:
-        ids = ("row_id", "row_commit_version") if tracked else ()
-        self._scan: Any = Scan(snapshot, metadata_columns=("row_index", *ids))
+        self._scan: Any = Scan(snapshot, metadata_columns=("row_index",))
         self._numbers: Any = numbers
         self._storage = snapshot.storage
         self._plan: ReadPlan = replace(self._scan.plan, timezone=timezone)
@@ -119,8 +110,7 @@ class _Reader(DataSourceReader):
     def _with_places(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
         import pyarrow as pa
 
-        index, *ids = batch.column(self._columns).flatten()
+        (index,) = batch.column(self._columns).flatten()
         file = pa.repeat(pa.scalar(number, pa.int32()), len(batch))
-        names = [*batch.schema.names[: self._columns], *(f.name for f in (*_PLACE, *_TRACKING))]
-        arrays = [*batch.columns[: self._columns], file, index, *ids]
-        return pa.RecordBatch.from_arrays(arrays, names=names[: len(arrays)])
+        names = [*batch.schema.names[: self._columns], *(f.name for f in _PLACE)]
+        return pa.RecordBatch.from_arrays([*batch.columns[: self._columns], file, index], names=names)

@@ -6,34 +6,19 @@ touched comes to the driver, whatever is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_ds.kernel.commands.dml.task import FILE, ROW
+from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
 from delta_ds.spark.native.columns import HIDDEN
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-BUCKET, _BITS = f"{HIDDEN}bucket", f"{HIDDEN}bits"
+_BUCKET, _BITS = f"{HIDDEN}bucket", f"{HIDDEN}bits"
 _BUCKET_ROWS = 32768  # of Spark's bitmap_bucket_number
-
-
-def bucket_of(frame: DataFrame) -> Column:
-    """Which bitmap of its file a row is in; Spark counts rows and bitmaps from one."""
-    from pyspark.sql import functions as F
-
-    return F.bitmap_bucket_number(frame[ROW] + 1)
-
-
-def bit_of(frame: DataFrame) -> Column:
-    """Which bit of the bitmap a row is."""
-    from pyspark.sql import functions as F
-
-    return F.bitmap_bit_position(frame[ROW] + 1)
 
 
 def positions(found: DataFrame) -> dict[int, npt.NDArray[np.uint64]]:
@@ -51,19 +36,17 @@ def positions(found: DataFrame) -> dict[int, npt.NDArray[np.uint64]]:
     """
     from pyspark.sql import functions as F
 
-    placed = found.select(found[FILE], bucket_of(found).alias(BUCKET), bit_of(found).alias(_BITS))
-    gathered = placed.groupBy(FILE, BUCKET).agg(F.bitmap_construct_agg(_BITS).alias(_BITS))
-    return unpack_bitmaps((row[0], row[1], row[2]) for row in gathered.collect())
-
-
-def unpack_bitmaps(bitmaps: Iterable[tuple[int, int, bytes]]) -> dict[int, npt.NDArray[np.uint64]]:
-    """Positions by number of the file, from its number, the number of a bitmap and its bits."""
+    # Spark counts rows and bitmaps from one.
+    number = found[ROW] + 1
+    places = (F.bitmap_bucket_number(number).alias(_BUCKET), F.bitmap_bit_position(number).alias(_BITS))
+    placed = found.select(found[FILE], *places)
+    gathered = placed.groupBy(FILE, _BUCKET).agg(F.bitmap_construct_agg(_BITS).alias(_BITS))
     parts: dict[int, list[npt.NDArray[np.uint64]]] = {}
-    for number, bucket, bits in sorted(bitmaps, key=lambda found: found[:2]):
-        found = np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little"))
-        rows = found.astype(np.uint64) + np.uint64((bucket - 1) * _BUCKET_ROWS)
-        parts.setdefault(number, []).append(rows)
-    return {number: np.concatenate(rows) for number, rows in parts.items()}
+    for file, bucket, bits in sorted(gathered.collect(), key=lambda row: tuple(row)[:2]):
+        set_bits = np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little"))
+        rows = set_bits.astype(np.uint64) + np.uint64((bucket - 1) * _BUCKET_ROWS)
+        parts.setdefault(file, []).append(rows)
+    return {file: np.concatenate(rows) for file, rows in parts.items()}
 
 
 def count_by_file(found: DataFrame) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""Write a command's rows to files of the table, on executors."""
+"""New rows of a command, written by tasks; who owns what a command writes, and what its session says of commits."""
 
 from __future__ import annotations
 
@@ -6,85 +6,49 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.commands.dml.plan import DmlPlan
-from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.options.settings import USER_METADATA
 from delta_ds.kernel.storage.staging import Staging
-from delta_ds.kernel.write.task import TaskResult
+from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.spark import wire
-from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
+from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.engines.frames import map_in_arrow
 from delta_ds.spark.errors import as_delta_error
-from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
-def write_rows(
-    frame: DataFrame, plan: DmlPlan, target: DmlTarget, portable: Callable[[], DmlPlan]
-) -> list[TaskResult]:
-    """Write the rows of a command to files.
-
-    Parameters
-    ----------
-    frame
-        See `write_changed_rows`. Rows whose `ACTION` is `DELETE` only come to be change files.
-    plan
-        Of the change.
-    target
-        The table.
-    portable
-        The same plan for tasks that evaluate the table's expressions themselves.
+def insert_by_tasks(frame: DataFrame, plan: WritePlan, folder: str) -> list[TaskResult]:
+    """Write new rows by tasks with this package; arguments as of the kernel's `write_rows`.
 
     Returns
     -------
     list of TaskResult
-        What was written, into folders of the plan's own. Nothing refers to it yet.
+        What was written. Nothing refers to it yet.
 
     Raises
     ------
     InvariantViolationError
         A row breaks a constraint.
     """
-    native = _native(frame, plan, target)
-    if native is not None:
-        return [native]
     # Whoever makes a function of columns parses their names, which may be any.
     plain = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
-    results = map_in_arrow(plain, _task(portable(), frame.columns), "result string").collect()
+    results = map_in_arrow(plain, _task(plan, frame.columns, folder), "result string").collect()
     return [wire.decode(row[0]) for row in results]
 
 
-def _native(frame: DataFrame, plan: DmlPlan, target: DmlTarget) -> TaskResult | None:
-    """By Spark's own writer; None where that cannot."""
-    problem = None
-    if plan.records_changes:
-        problem = "rows of the change data feed are written along with the rows"
-    elif plan.tracked:
-        problem = "rows keep their ids"
-    if ACTION in frame.columns:
-        from pyspark.sql import functions as F
-
-        frame = frame.where(frame[ACTION] != F.lit(DELETE))
-    rows = frame.select(*[frame[quoted(name)] for name in frame.columns if not is_hidden(name)])
-    return target.engine.write(rows, plan.write, target.handle.options, plan.folder, problem)
-
-
-def before_columns(target: DmlTarget, frame: DataFrame) -> list[Column]:
-    """The rows of a frame as they are, for change files."""
-    return [column.alias(f"{BEFORE}{n}") for n, column in enumerate(target.columns(frame))]
-
-
-def _task(plan: DmlPlan, names: list[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task(
+    plan: WritePlan, names: list[str], folder: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         from pyspark import TaskContext
 
         context = TaskContext.get()
         named = (batch.rename_columns(names) for batch in batches)
-        result = write_changed_rows(plan, named, context.partitionId() if context else 0)
+        result = write_rows(plan, named, context.partitionId() if context else 0, folder=folder)
         yield pa.RecordBatch.from_pydict({"result": [wire.encode(result)]})
 
     return write

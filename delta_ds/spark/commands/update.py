@@ -11,24 +11,21 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import operations
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import generated_columns
-from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, FILE, ROW, ROW_ID, ROW_VERSION, UPDATE
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
-from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of
 from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
-from delta_ds.spark.commands.rows import before_columns
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-    from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.spark.commands.handle import Handle
 
 
@@ -101,44 +98,6 @@ class _Update:
             self._matches = F.coalesce(resolved.column, F.lit(False))
             predicate, text = predicate_of(target, resolved), resolved.text
         files = target.files(predicate)
-        parameters = {"predicate": json.dumps([text] if text else [], ensure_ascii=False)}
-        if change.rewrites_by_arrow:
-            return self._rewrite_by_arrow(files, predicate, parameters)
-        hits = target.frame(files).where(self._matches)
-        marked = positions(hits) if change.plan.uses_deletion_vectors else {}
-        found = (
-            count_by_file(hits)
-            if not change.plan.uses_deletion_vectors
-            else {n: len(p) for n, p in marked.items()}
-        )
-        rows = sum(found.values())
-        if not rows:
-            return 0
-        scanned = change.elapsed_ms()
-        after = self._after(target.frame(files.only(list(found))))
-        copied = sum(result.rows for result in change.write(after.drop(FILE, ROW))) - rows
-        change.commit(
-            predicate,
-            removed=[] if change.plan.uses_deletion_vectors else list(by_path(files, found)),
-            deleted=by_path(files, marked),
-            rows=self._scope(predicate),
-            parameters=parameters,
-            metrics={
-                "numUpdatedRows": rows,
-                "numCopiedRows": copied,
-                "scanTimeMs": scanned,
-                "rewriteTimeMs": change.elapsed_ms() - scanned,
-            },
-        )
-        return rows
-
-    def _rewrite_by_arrow(
-        self, files: CandidateFiles, predicate: Expression | None, parameters: Mapping[str, str]
-    ) -> int:
-        """Replace the files in which rows match: one query computes the new values and hands them to the tasks."""
-        from pyspark.sql import functions as F
-
-        change, target = self._change, self._target
 
         def rows(files: CandidateFiles) -> DataFrame:
             frame = target.frame(files)
@@ -153,8 +112,8 @@ class _Update:
                 predicate,
                 removed=replaced_files(change, files, found),
                 deleted=by_path(files, found.positions),
-                rows=self._scope(predicate),
-                parameters=parameters,
+                rows=None if self._has_subquery else RowScope(predicate),
+                parameters={"predicate": json.dumps([text] if text else [], ensure_ascii=False)},
                 metrics={
                     "numUpdatedRows": found.rows,
                     "numCopiedRows": found.result.rows - found.rows,
@@ -163,9 +122,6 @@ class _Update:
                 },
             )
         return found.rows
-
-    def _scope(self, predicate: Expression | None) -> RowScope | None:
-        return None if self._has_subquery else RowScope(predicate)
 
     def _resolved_values(self, frame: DataFrame) -> dict[str, Column]:
         """The new values of the columns that get some."""
@@ -192,37 +148,3 @@ class _Update:
         self._assigned = assigned_names(target.schema, assignments, alias=alias)
         named = zip(target.schema.names, columns, strict=True)
         return {name: column for name, column in named if name in self._assigned and column is not None}
-
-    def _after(self, frame: DataFrame) -> DataFrame:
-        """The updated rows, and those that stay in files that are replaced, with their places.
-
-        Returns
-        -------
-        DataFrame
-            See `write_changed_rows`; then `FILE` and `ROW`.
-        """
-        from pyspark.sql import functions as F
-
-        change, target = self._change, self._target
-        matches = self._matches
-        if change.plan.uses_deletion_vectors:
-            # The other rows stay where they are.
-            frame = frame.where(matches)
-            matches = F.lit(True)
-        computed = {g.column for g in change.plan.write.rows.generated}
-        columns = []
-        for name in target.schema.names:
-            if name in computed:
-                continue
-            column = frame[quoted(name)]
-            if name in self._values:
-                column = F.when(matches, self._values[name]).otherwise(column)
-            columns.append(column.alias(name))
-        action = F.when(matches, F.lit(UPDATE)).otherwise(F.lit(COPY)).cast("tinyint")
-        columns.append(action.alias(ACTION))
-        if change.plan.tracked:
-            version = F.when(~matches, frame[ROW_VERSION])
-            columns += [frame[ROW_ID], version.alias(ROW_VERSION)]
-        if change.plan.records_changes:
-            columns += before_columns(target, frame)
-        return frame.select(*columns, frame[FILE], frame[ROW])

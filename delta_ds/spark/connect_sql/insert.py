@@ -21,17 +21,16 @@ from delta_ds.conditions.session import (
     INSERT_PARTITION_COLUMN_IN_LIST,
 )
 from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
+from delta_ds.kernel.write.intent import APPEND, OVERWRITE
 from delta_ds.spark.connect_sql.query import Call, with_ctes
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_facts import facts_of
 from delta_ds.spark.sql_grammar.defaults import with_defaults
-from delta_ds.spark.table_names import path_of_parts
+from delta_ds.spark.table_names import path_of_parts, without_path
 from delta_ds.spark.writes.request import (
-    APPEND,
     INSERT,
     INSERT_BY_NAME,
     INSERT_LISTED,
-    OVERWRITE,
     Way,
     WriteRequest,
 )
@@ -61,7 +60,9 @@ def insert(call: Call, statement: Insert) -> None:
     assert path is not None, "other targets are Spark's"
     if statement.if_not_exists:
         raise INSERT_IF_PARTITION_NOT_EXISTS(table=path)
-    options = {"path": path, **({"mergeSchema": "true"} if statement.schema_evolution else {})}
+    options = {**without_path(statement.options), "path": path}
+    if statement.schema_evolution:
+        options["mergeSchema"] = "true"
     table = existing_table(call.spark, {"path": path}, "INSERT")
     write(_Insert(call, statement, table).request(options))
 

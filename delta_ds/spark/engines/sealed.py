@@ -108,6 +108,16 @@ def register_source(spark: SparkSession, source: Any) -> None:
     client.sources[source.name()] = source, len(client.values)
 
 
+def register_sources_again(spark: SparkSession) -> None:
+    """Let data sources know what workers import from by now: Spark keeps what there was when they were registered."""
+    # Of a server's each session has files of its own.
+    context = None if is_connect(spark) else spark.sparkContext
+    for session, client in list(_clients.items()):
+        if session is spark or (context and not is_connect(session) and session.sparkContext is context):
+            for source, _ in list(client.sources.values()):
+                register_source(session, source)
+
+
 def is_registered(spark: SparkSession, name: str) -> bool:
     """Whether a session knows a data source by `register_source`."""
     return spark in _clients and name in _clients[spark].sources

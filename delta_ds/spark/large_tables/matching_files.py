@@ -7,7 +7,7 @@ Only what is left comes to the driver.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from delta_ds.kernel.log.file_selection import select
 from delta_ds.kernel.log.parts import Part, parts_for_tasks
 from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.scan.part_scan import part_filter
-from delta_ds.spark.large_tables.part_jobs import in_tasks, run_parts
+from delta_ds.spark.large_tables.part_jobs import in_tasks, map_in_tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
-
-# Files in one message from a task to the driver.
-_FILES_AT_ONCE = 50_000
 
 
 def matching_files(
@@ -69,30 +66,13 @@ def matching_files(
         older: Iterable[pa.Table] = []
         if head.older is not None:
             parts = parts_for_tasks(snapshot.storage, head.older.checkpoint)
-            older = select(head.older, parts, keep, partial(_map_in_tasks, spark), statistics=statistics)
+            older = select(head.older, parts, keep, partial(_with_text, spark), statistics=statistics)
         return snapshot.with_files(with_older(head, older, keep))
 
     return in_tasks(snapshot, plan) or snapshot
 
 
-def _map_in_tasks(
+def _with_text(
     spark: SparkSession, files_of: Callable[[Part], pa.Table], parts: Sequence[Part]
 ) -> list[pa.Table]:
-    """The files of all parts, in order, their statistics as text."""
-    import pyarrow as pa
-
-    messages = run_parts(spark, parts, lambda part: _messages(with_statistics_text(files_of(part))))
-    return [pa.ipc.open_stream(message).read_all() for message in messages]
-
-
-def _messages(files: pa.Table) -> Iterator[bytes]:
-    import pyarrow as pa
-
-    # Paths of one table compress well.
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    for start in range(0, files.num_rows, _FILES_AT_ONCE):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, files.schema, options=options) as stream:
-            # A slice is written with what belongs to it only.
-            stream.write_table(files.slice(start, _FILES_AT_ONCE).combine_chunks())
-        yield sink.getvalue().to_pybytes()
+    return map_in_tasks(spark, lambda part: with_statistics_text(files_of(part)), parts)

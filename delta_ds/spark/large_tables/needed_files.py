@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from delta_ds.kernel.commands.vacuum.command import exactly_needed
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
 from delta_ds.spark.large_tables.bound import is_large
-from delta_ds.spark.large_tables.part_jobs import in_tasks, run_parts
+from delta_ds.spark.large_tables.part_jobs import in_tasks, map_in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +36,6 @@ def find_needed_files(spark: SparkSession, snapshot: Snapshot, listing: LogListi
     if not is_large(spark, snapshot):
         return exactly_needed(snapshot, listing, cutoff_ms)
     needed = in_tasks(
-        snapshot, lambda: needed_in_parts(snapshot, listing, cutoff_ms, partial(run_parts, spark))
+        snapshot, lambda: needed_in_parts(snapshot, listing, cutoff_ms, partial(map_in_tasks, spark))
     )
     return exactly_needed(snapshot, listing, cutoff_ms) if needed is None else needed

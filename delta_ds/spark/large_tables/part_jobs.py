@@ -1,8 +1,8 @@
-"""Jobs whose tasks each take parts of a checkpoint and answer with messages."""
+"""Jobs whose tasks each take a part of a checkpoint and answer with a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.exceptions import DeltaError
@@ -22,47 +22,63 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+# In one message from a task to the driver.
+_ROWS_AT_ONCE = 50_000
 
-def run_parts(
-    spark: SparkSession,
-    parts: Sequence[Part],
-    work: Callable[[Part], Iterable[bytes]],
-) -> list[bytes]:
-    """The messages of all parts, in the order of the parts.
+
+def map_in_tasks(
+    spark: SparkSession, function: Callable[[Part], pa.Table], parts: Sequence[Part]
+) -> list[pa.Table]:
+    """What a function makes of each of some parts, in a task each, in order; see `Map`.
 
     Parameters
     ----------
     spark
         A classic session.
-    work
-        Runs in the tasks.
 
     Raises
     ------
     DeltaError
         What a task raised.
     """
+    import pyarrow as pa
+
+    if not parts:
+        return []
     jobs = spark.range(0, len(parts), 1, len(parts))
     with delta_errors():
-        rows = map_in_arrow(jobs, _task(parts, work), "part bigint, message binary").collect()
+        rows = map_in_arrow(jobs, _task(function, parts), "part bigint, message binary").collect()
     # Tasks answer in any order, a task its messages one after the other.
     rows.sort(key=lambda row: row[0])
-    return [bytes(row[1]) for row in rows]
+    return [pa.ipc.open_stream(bytes(row[1])).read_all() for row in rows]
 
 
 def _task(
-    parts: Sequence[Part], work: Callable[[Part], Iterable[bytes]]
+    function: Callable[[Part], pa.Table], parts: Sequence[Part]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for message in work(parts[number]):
+                for message in _messages(function(parts[number])):
                     arrays = [pa.array([number], pa.int64()), pa.array([message], pa.binary())]
                     yield pa.RecordBatch.from_arrays(arrays, names=["part", "message"])
 
     return task
+
+
+def _messages(rows: pa.Table) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    # Paths of one table compress well.
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+            # A slice is written with what belongs to it only.
+            stream.write_table(rows.slice(start, _ROWS_AT_ONCE).combine_chunks())
+        yield sink.getvalue().to_pybytes()
 
 
 def in_tasks(snapshot: Snapshot, plan: Callable[[], _T], *, again: bool = True) -> _T | None:

@@ -148,15 +148,15 @@ class DeltaFileIndex:
         """
         import pyarrow.compute as pc
 
-        found, root = _plain(address), _plain(self._root)
-        inside = found.startswith(root)
+        plain_path, root = _plain(address), _plain(self._root)
+        inside = plain_path.startswith(root)
         if not self.large:
             paths = self.live.table["path"]
             here = paths.filter(pc.match_substring(paths, address.rpartition("/")[2]))
-            inside = any(found.endswith(_plain(path)) for path in here.to_pylist())
+            inside = any(plain_path.endswith(_plain(path)) for path in here.to_pylist())
         if not inside:
             return None
-        return TableFile(found.removeprefix(root), self.snapshot.storage.url, self.snapshot.version)
+        return TableFile(plain_path.removeprefix(root), self.snapshot.storage.url, self.snapshot.version)
 
     def _identify(self) -> str:
         snapshot = self.snapshot
@@ -238,37 +238,37 @@ class DeltaFileIndex:
 
     def _list(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
         zone = self._timezone or time_zone(self._jvm.spark)
-        found = self._scanned(self._predicate(partition_filters, data_filters, zone), zone)
+        selection = self._scanned(self._predicate(partition_filters, data_filters, zone), zone)
         if self._promises:
-            self._check_promises(found)
-        tuples = self._partition_tuples(found, zone)
-        groups = group_files(tuples.code.take(found.rows), found.rows, self._own_directory(found))
-        values = self._values(found, groups, tuples)
+            self._check_promises(selection)
+        tuples = self._partition_tuples(selection, zone)
+        groups = group_files(tuples.code.take(selection.rows), selection.rows, self._own_directory(selection))
+        values = self._values(selection, groups, tuples)
         if values is None:
             self.last_listed = len(groups.rows)
-            return self._directories(found, groups, self._jvm.row_array([self._jvm.empty_row]))
+            return self._directories(selection, groups, self._jvm.row_array([self._jvm.empty_row]))
         internal = self._jvm.internal_rows(values, self.schema)
         keep = self._matching_directories(internal, partition_filters)
         if keep is not None:
             groups = groups.only(np.frombuffer(keep, "<i4").astype(np.int64))
             internal = self._jvm.listing.pick(internal, keep)
         self.last_listed = len(groups.rows)
-        return self._directories(found, groups, internal)
+        return self._directories(selection, groups, internal)
 
-    def _check_promises(self, found: _Scanned) -> None:
-        if found.version is not self.snapshot:
-            check_not_null(found.version, found.rows)
+    def _check_promises(self, selection: _Scanned) -> None:
+        if selection.version is not self.snapshot:
+            check_not_null(selection.version, selection.rows)
             return
-        numbers = np.asarray(found.rows, np.int64)
+        numbers = np.asarray(selection.rows, np.int64)
         new = numbers[~self._kept_promises[numbers]]
         check_not_null(self.snapshot, integers(new))
         self._kept_promises[new] = True
 
-    def _directories(self, found: _Scanned, groups: FileGroups, internal: JavaObject) -> JavaObject:
+    def _directories(self, selection: _Scanned, groups: FileGroups, internal: JavaObject) -> JavaObject:
         if not len(groups.counts):
             return self._jvm.seq([])
 
-        files = found.live.table.select(["path", "size", "modificationTime"]).take(integers(groups.rows))
+        files = selection.live.table.select(["path", "size", "modificationTime"]).take(integers(groups.rows))
         return list_files(
             self._jvm.listing, self._root, internal, groups.counts, files, self.snapshot.storage
         )
@@ -279,12 +279,12 @@ class DeltaFileIndex:
         """What of the filters of a scan files can be skipped by."""
         from delta_ds.spark.native.catalyst.filters import translate
 
-        found = [
+        translated = [
             part
             for filters in (partition_filters, data_filters)
             for part in translate(filters, self.columns.logical, zone)
         ]
-        return conjunction([bound for part in found if (bound := self._bound(part, zone)) is not None])
+        return conjunction([bound for part in translated if (bound := self._bound(part, zone)) is not None])
 
     def _scanned(self, predicate: Expression | None, zone: str | None) -> _Scanned:
         """The files that may hold matching rows."""
@@ -318,24 +318,24 @@ class DeltaFileIndex:
             FILTER_NOT_USED_FOR_SKIPPING.log(filter=part, reason=error)
             return None
 
-    def _partition_tuples(self, found: _Scanned, zone: str) -> PartitionTuples:
-        known = self._tuples.get(zone) if found.version is self.snapshot else None
-        if known is None:
-            wanted = {f.name: (f.name, f.type) for f in self.columns.partitions}
-            known = partition_tuples(found.live, wanted, frozenset(), zone)
-            if found.version is self.snapshot:
-                self._tuples[zone] = known
-        return known
+    def _partition_tuples(self, selection: _Scanned, zone: str) -> PartitionTuples:
+        tuples = self._tuples.get(zone) if selection.version is self.snapshot else None
+        if tuples is None:
+            columns = {f.name: (f.name, f.type) for f in self.columns.partitions}
+            tuples = partition_tuples(selection.live, columns, frozenset(), zone)
+            if selection.version is self.snapshot:
+                self._tuples[zone] = tuples
+        return tuples
 
-    def _own_directory(self, found: _Scanned) -> npt.NDArray[np.bool_] | None:
+    def _own_directory(self, selection: _Scanned) -> npt.NDArray[np.bool_] | None:
         """Which files have hidden values of their own; None for none."""
         if self._numbered:
-            return np.ones(len(found.rows), np.bool_)
+            return np.ones(len(selection.rows), np.bool_)
         if not self.has_deletions:
             return None
-        return np.asarray(found.live.table["deletionVector"].take(found.rows).is_valid())
+        return np.asarray(selection.live.table["deletionVector"].take(selection.rows).is_valid())
 
-    def _values(self, found: _Scanned, groups: FileGroups, tuples: PartitionTuples) -> pa.Table | None:
+    def _values(self, selection: _Scanned, groups: FileGroups, tuples: PartitionTuples) -> pa.Table | None:
         """The partition values of each directory, hidden ones included; None where there are no such columns."""
         import pyarrow as pa
 
@@ -345,14 +345,14 @@ class DeltaFileIndex:
         codes = integers(groups.codes)
         columns += [tuples.table[f.name].take(codes) for f in self.columns.partitions]
         if self.has_deletions:
-            columns.append(array_of(self._bitmaps(found, groups), BINARY))
+            columns.append(array_of(self._bitmaps(selection, groups), BINARY))
         if self._numbered:
             columns.append(integers(groups.rows[groups.starts]).cast(pa.int32()))
         return pa.Table.from_arrays(columns, names=self.schema.names)
 
-    def _bitmaps(self, found: _Scanned, groups: FileGroups) -> list[bytes | None]:
+    def _bitmaps(self, selection: _Scanned, groups: FileGroups) -> list[bytes | None]:
         """One bit a row up to the last deleted one, in 64-bit words, for each directory that is a file with some."""
-        first = found.live.table["deletionVector"].take(integers(groups.rows[groups.starts])).to_pylist()
+        first = selection.live.table["deletionVector"].take(integers(groups.rows[groups.starts])).to_pylist()
         bitmaps = []
         for value in first:
             vector = vector_descriptor(value)
@@ -368,9 +368,9 @@ class DeltaFileIndex:
             return None
         references: dict[str, Any] = {}
         for i in range(filters.size()):
-            found = filters.apply(i).references().toSeq()
-            for k in range(found.size()):
-                references[found.apply(k).name()] = found.apply(k)
+            attributes_read = filters.apply(i).references().toSeq()
+            for k in range(attributes_read.size()):
+                references[attributes_read.apply(k).name()] = attributes_read.apply(k)
         attributes = self._jvm.DataTypeUtils.toAttributes(self._jvm.struct(self._json))
         named = [attributes.apply(i) for i in range(attributes.size())]
         # The filters know the columns by ids, which differ from one use of the relation to the next.

@@ -96,10 +96,10 @@ class _Internals:
     @classmethod
     def of(cls, context: Any) -> _Internals:
         with cls._lock:
-            found = cls._of_gateway.get(context._gateway)
-            if found is None:
-                found = cls._of_gateway[context._gateway] = cls(context)
-        return found
+            internals = cls._of_gateway.get(context._gateway)
+            if internals is None:
+                internals = cls._of_gateway[context._gateway] = cls(context)
+        return internals
 
     def _class_named(self, name: str) -> JavaValue:
         return self.jvm.org.apache.spark.util.Utils.classForName(name, True, False)
@@ -311,10 +311,10 @@ def compile_class(jvm: JavaObject, gateway: JavaObject, name: str) -> JavaValue:
         This Spark has no such compiler, or other classes than the text speaks of.
     """
     with _compiling:
-        known = _compiled.setdefault(gateway, {})
-        if name not in known:
-            known[name] = _compile(jvm, gateway, name)
-        return known[name]
+        instances = _compiled.setdefault(gateway, {})
+        if name not in instances:
+            instances[name] = _compile(jvm, gateway, name)
+        return instances[name]
 
 
 def _compile(jvm: JavaObject, gateway: JavaObject, name: str) -> JavaValue:
@@ -335,9 +335,9 @@ def _compile(jvm: JavaObject, gateway: JavaObject, name: str) -> JavaValue:
         for made, its_code in compiled(jvm, gateway, {name: source}, compile_it).items():
             code.put(made, its_code)
         loaders = jvm.org.codehaus.commons.compiler.util.reflect
-        found = loaders.ByteArrayClassLoader(code, above).loadClass(name)
+        java_class = loaders.ByteArrayClassLoader(code, above).loadClass(name)
         none = gateway.new_array(jvm.java.lang.Object, 0)
-        return found.getConstructor(gateway.new_array(jvm.java.lang.Class, 0)).newInstance(none)
+        return java_class.getConstructor(gateway.new_array(jvm.java.lang.Class, 0)).newInstance(none)
     except (Py4JError, TypeError) as error:
         cause = getattr(error, "java_exception", None)
         text = cause.getMessage() if cause is not None else str(error)

@@ -85,42 +85,42 @@ class LatestVersion:
         zone = f" {self._timezone}" if self._timezone is not None else ""
         return f"pydelta[newest after {self._made_of}{zone}]"
 
-    def apply(self, wanted: str | None, known: str | None) -> JavaValue:
+    def apply(self, asked: str | None, planned: str | None) -> JavaValue:
         """The version to read.
 
         Parameters
         ----------
-        wanted
+        asked
             The name of a version, or `command` and the name of one; None for the newest.
-        known
+        planned
             The name of the version that the relation has the plan of; None for none.
 
         Returns
         -------
         str or py4j.java_gateway.JavaObject
-            `known`, a `Tuple2` of the version's name and its plan, or the exception to throw.
+            `planned`, a `Tuple2` of the version's name and its plan, or the exception to throw.
         """
         try:
-            snapshot = self._version(wanted)
+            snapshot = self._version(asked)
             name = snapshot_name(snapshot)
-            return known if name == known else self._jvm.jvm.scala.Tuple2(name, self._plan(snapshot))
+            return planned if name == planned else self._jvm.jvm.scala.Tuple2(name, self._plan(snapshot))
         except Exception as error:
             return java_exception(self._jvm, error)
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
 
-    def _version(self, wanted: str | None) -> Snapshot:
-        if wanted is None or wanted.startswith("command "):
-            command = (wanted or "").removeprefix("command ")
+    def _version(self, asked: str | None) -> Snapshot:
+        if asked is None or asked.startswith("command "):
+            command = (asked or "").removeprefix("command ")
             current = snapshot_of_command(command, self.address, self._newest)
             return _snapshots.setdefault(snapshot_name(current), current)
-        found = _snapshots.get(wanted)
-        if found is None:
-            found = open_snapshot(self._storage, int(wanted.partition(" ")[0]))
-            if snapshot_name(found) != wanted:
+        snapshot = _snapshots.get(asked)
+        if snapshot is None:
+            snapshot = open_snapshot(self._storage, int(asked.partition(" ")[0]))
+            if snapshot_name(snapshot) != asked:
                 raise self._change_error("it was deleted and made anew while a query over it was planned")
-        return found
+        return snapshot
 
     def _newest(self) -> Snapshot:
         try:

@@ -71,11 +71,11 @@ def resolve(
         return None
     subqueries = jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
     projected = (context(plan) if context else plan).projectList()
-    found = []
+    resolved = []
     for at in range(projected.size()):
         expression = projected.apply(at).child()
         subquery = bool(subqueries.hasSubquery(expression))
-        found.append(
+        resolved.append(
             Expression(
                 jvm.column(expression),
                 _plan_text(jvm, expression),
@@ -83,7 +83,7 @@ def resolve(
                 subquery,
             )
         )
-    return found
+    return resolved
 
 
 def attributes(frame: DataFrame) -> list[Column]:
@@ -107,14 +107,14 @@ def under_ids(frame: DataFrame, ids: DataFrame) -> DataFrame:
     What was resolved on the other frame means the same on this one.
     """
     jvm = Jvm.of(frame.sparkSession)
-    plan, wanted = jvm.logical_plan(frame), jvm.logical_plan(ids).output()
+    plan, columns = jvm.logical_plan(frame), jvm.logical_plan(ids).output()
     catalyst = jvm.jvm.org.apache.spark.sql.catalyst
-    known = {str(wanted.apply(at).name()): wanted.apply(at).exprId() for at in range(wanted.size())}
+    id_by_name = {str(columns.apply(at).name()): columns.apply(at).exprId() for at in range(columns.size())}
     named = []
     for at in range(plan.output().size()):
         column = plan.output().apply(at)
         name, metadata = str(column.name()), jvm.some(column.metadata())
-        ident = known.get(name)
+        ident = id_by_name.get(name)
         if ident is not None:
             column = catalyst.expressions.Alias(column, name, ident, jvm.seq([]), metadata, jvm.seq([]))
         named.append(column)
@@ -136,8 +136,8 @@ def _plan_text(jvm: Jvm, expression: JavaObject) -> str:
 def same_column(spark: SparkSession, values: Sequence[Column]) -> bool:
     """Whether all of some resolved expressions are one and the same column, and nothing else."""
     jvm = Jvm.of(spark)
-    found = [jvm.expression(value) for value in values]
-    return all(f.nodeName() == "AttributeReference" and f.semanticEquals(found[0]) for f in found)
+    expressions = [jvm.expression(value) for value in values]
+    return all(f.nodeName() == "AttributeReference" and f.semanticEquals(expressions[0]) for f in expressions)
 
 
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
@@ -242,13 +242,13 @@ class ExpressionContext:
     def _own(self) -> dict[int, JavaObject]:
         """The command's columns by the ids that those of the same name and type have in frames of users."""
         own = {(str(a.name()), str(a.dataType().json())): a for a in self._output(self._rows)}
-        known = {}
+        by_id = {}
         for frame in self._given:
             for a in self._output(frame):
-                found = own.get((str(a.name()), str(a.dataType().json())))
-                if found is not None:
-                    known[int(a.exprId().id())] = found
-        return known
+                counterpart = own.get((str(a.name()), str(a.dataType().json())))
+                if counterpart is not None:
+                    by_id[int(a.exprId().id())] = counterpart
+        return by_id
 
     def _output(self, frame: DataFrame) -> Iterator[JavaObject]:
         return _items(self._jvm.logical_plan(frame).output())

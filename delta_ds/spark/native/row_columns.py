@@ -84,11 +84,11 @@ def stored_rows(
     analyst = Analyst.of(df.sparkSession, rows.timezone, rows.table)
     with analyst.at_work():
         prefix = _unused_prefix(rows.table)
-        given = analyst.frame(analyst.jvm.logical_plan(df))
+        source_frame = analyst.frame(analyst.jvm.logical_plan(df))
         # By position: no name, alias or duplicate of the user's gets in the way.
         names = [f"{prefix}{i}" for i in range(len(source))]
-        given = analyst.project(given, [ColumnAt(at, name) for at, name in enumerate(names)])
-        overflows, frame = _convert_columns(given, names, source, rows, analyst)
+        source_frame = analyst.project(source_frame, [ColumnAt(at, name) for at, name in enumerate(names)])
+        overflows, frame = _convert_columns(source_frame, names, source, rows, analyst)
         for generated in _independent(rows.generated):
             frame = _with_generated(frame, generated, rows.table, analyst, unchecked)
         checks = [*overflows, *rules(rows, frame, analyst)]
@@ -112,7 +112,7 @@ def _unused_prefix(table: StructType) -> str:
 
 
 def _convert_columns(
-    given: DataFrame, names: Sequence[str], source: StructType, rows: RowPlan, analyst: Analyst
+    frame: DataFrame, names: Sequence[str], source: StructType, rows: RowPlan, analyst: Analyst
 ) -> tuple[list[Rule], DataFrame]:
     """The columns that the rows bring, in the types of the table, and those that are null or have a default.
 
@@ -136,17 +136,19 @@ def _convert_columns(
         if field.name in generated:
             continue
         if at is not None:
-            found = source.fields[at]
-            if _is_stored_as_it_is(found, field):
+            source_field = source.fields[at]
+            if _is_stored_as_it_is(source_field, field):
                 columns.append(ColumnAt(at, field.name))
                 continue
             value = F.col(quoted(names[at]))
-            if COLLATIONS in found.metadata:
-                value = caster.cast(value, found.type)
-            stored = caster.convert(value, found.type, field.type, field.name)
-            if may_overflow(found.type, field.type):
+            if COLLATIONS in source_field.metadata:
+                value = caster.cast(value, source_field.type)
+            stored = caster.convert(value, source_field.type, field.type, field.name)
+            if may_overflow(source_field.type, field.type):
                 lost = F.col(quoted(names[at])).isNotNull() & F.col(quoted(field.name)).isNull()
-                overflows.append(Rule(lost, error_column(overflow(found.type, field.type, field.name))))
+                overflows.append(
+                    Rule(lost, error_column(overflow(source_field.type, field.type, field.name)))
+                )
                 columns.append(F.col(quoted(names[at])))
         elif field.name in defaults:
             columns.append(CastTo(constants[field.name], type_json(defaults[field.name].type), field.name))
@@ -156,14 +158,14 @@ def _convert_columns(
                 nulls[kind] = caster.null(field.type)
             stored = nulls[kind]
         columns.append(stored.alias(field.name, metadata={}))
-    return overflows, analyst.project(given, columns)
+    return overflows, analyst.project(frame, columns)
 
 
-def _is_stored_as_it_is(given: StructField, field: StructField) -> bool:
+def _is_stored_as_it_is(source_field: StructField, field: StructField) -> bool:
     return (
-        given.type == field.type
-        and without_metadata(given.type) == given.type
-        and COLLATIONS not in given.metadata
+        source_field.type == field.type
+        and without_metadata(source_field.type) == source_field.type
+        and COLLATIONS not in source_field.metadata
     )
 
 
@@ -173,8 +175,8 @@ def _constants(defaults: Sequence[Default], analyst: Analyst) -> dict[str, JavaO
         if not is_foreign(default.clause):
             with suppress(UnsupportedFeatureError):  # Spark may be able to all the same
                 default.value(analyst.timezone)
-    found = analyst.resolve_all(analyst.no_columns(), [default.clause for default in defaults])
-    return {default.column: value for default, value in zip(defaults, found, strict=True)}
+    values = analyst.resolve_all(analyst.no_columns(), [default.clause for default in defaults])
+    return {default.column: value for default, value in zip(defaults, values, strict=True)}
 
 
 def _independent(generated: Sequence[Generated]) -> Iterator[list[Generated]]:
@@ -199,10 +201,10 @@ def _with_generated(
 ) -> DataFrame:
     from pyspark.sql import functions as F
 
-    found = analyst.resolve_all(frame, [column.clause for column in generated])
+    values = analyst.resolve_all(frame, [column.clause for column in generated])
     kinds = {field.name: field.type for field in table}
     columns: list[Projected] = [ColumnAt(at) for at in range(len(frame.columns))]
-    for column, value in zip(generated, found, strict=True):
+    for column, value in zip(generated, values, strict=True):
         kind = kinds[column.column]
         if unchecked is None:
             columns.append(CastTo(value, type_json(kind), column.column))

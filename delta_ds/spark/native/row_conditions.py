@@ -77,9 +77,9 @@ def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
     nulls = _row_of_nulls(plan.table)
 
     def error() -> DeltaError:
-        found = planned.violation(nulls, 0, plan.table, plan.timezone)
-        assert isinstance(found, DeltaError)
-        return found
+        violation = planned.violation(nulls, 0, plan.table, plan.timezone)
+        assert isinstance(violation, DeltaError)
+        return violation
 
     for planned in plan.checks:
         check = planned.check if isinstance(planned, ReplaceCheck) else planned
@@ -113,10 +113,10 @@ def value(path: tuple[str, ...]) -> Column:
     """A column, or a field inside structs, by its exact path."""
     from pyspark.sql import functions as F
 
-    found = F.col(quoted(path[0]))
+    column = F.col(quoted(path[0]))
     for name in path[1:]:
-        found = found.getField(name)
-    return found
+        column = column.getField(name)
+    return column
 
 
 # --- expressions
@@ -169,14 +169,14 @@ def verified_column(check: Condition) -> str | None:
 def _exact_path(path: tuple[str, ...], table: StructType) -> tuple[str, ...]:
     """The path in the table's spelling, as far as it leads through structs."""
     level: DataType = table
-    found: list[str] = []
+    exact: list[str] = []
     for name in path:
         field = level.find(name) if isinstance(level, StructType) else None
         if field is None:
             break
-        found.append(field.name)
+        exact.append(field.name)
         level = field.type
-    return tuple(found)
+    return tuple(exact)
 
 
 # --- lengths
@@ -187,21 +187,21 @@ def _length(check: Length, table: StructType) -> Column | None:
     return None if field is None else _too_long(value((field.name,)), field.type, check.declared)
 
 
-def _too_long(found: Column, kind: DataType, declared: str | None) -> Column | None:
+def _too_long(column: Column, kind: DataType, declared: str | None) -> Column | None:
     """The first text that is longer than declared, null if there is none; None where none is declared."""
     from pyspark.sql import functions as F
 
     if kind == STRING:
         limit = _LIMIT.fullmatch(declared or "")
-        return F.when(F.char_length(found) > int(limit[1]), found) if limit else None
+        return F.when(F.char_length(column) > int(limit[1]), column) if limit else None
     if isinstance(kind, StructType):
         parts = char_padding.of_struct(declared, kind)
         return _least_text(
-            _too_long(found.getField(f.name), f.type, p) for f, p in zip(kind, parts, strict=True)
+            _too_long(column.getField(f.name), f.type, p) for f, p in zip(kind, parts, strict=True)
         )
     if isinstance(kind, ArrayType):
         part = char_padding.of_element(declared)
-        return _first_text(found, lambda item: _too_long(item, kind.element, part))
+        return _first_text(column, lambda item: _too_long(item, kind.element, part))
     if isinstance(kind, MapType):
         key, item = char_padding.of_map(declared)
 
@@ -213,15 +213,15 @@ def _too_long(found: Column, kind: DataType, declared: str | None) -> Column | N
                 ]
             )
 
-        return _first_text(F.map_entries(found), of_entry)
+        return _first_text(F.map_entries(column), of_entry)
     return None
 
 
 def _least_text(texts: Iterable[Column | None]) -> Column | None:
     from pyspark.sql import functions as F
 
-    found = [text for text in texts if text is not None]
-    return F.least(*found) if len(found) > 1 else next(iter(found), None)
+    columns = [text for text in texts if text is not None]
+    return F.least(*columns) if len(columns) > 1 else next(iter(columns), None)
 
 
 def _first_text(items: Column, text_of: Callable[[Column], Column | None]) -> Column | None:

@@ -10,25 +10,27 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED, WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
 from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.data.write.paths import encode
-from delta_ds.kernel.options.write import parse_write_options
-from delta_ds.kernel.properties import OPTIMIZE_WRITE
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.storage.write_errors import NOTHING_WRITTEN
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.write.finish import finish_write
+from delta_ds.kernel.write.intent import APPEND, OVERWRITE, batch_intent
 from delta_ds.kernel.write.parquet_source import NotPlainError
 from delta_ds.kernel.write.plan import plan_write
+from delta_ds.kernel.write.target import find_target
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import dataclass
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
@@ -42,8 +44,8 @@ from delta_ds.spark.native.snapshot_isolation import pin_snapshots
 from delta_ds.spark.native.stored_columns import COPY, check_writable, stored_columns
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import time_zone
-from delta_ds.spark.table_names import check_path
-from delta_ds.spark.writer import compact_as_planned, find_target
+from delta_ds.spark.table_names import check_path, path_option
+from delta_ds.spark.writer import compact_as_planned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,23 +100,12 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     spark = df.sparkSession
     jvm = Jvm.of(spark)
     check_path(options)
-    zone = time_zone(spark)
-    parsed = parse_write_options(
-        with_session_settings(spark, options), overwrite=overwrite, session_time_zone=zone
-    )
-    table = find_target(parsed)
-    storage, snapshot = table.storage, table.snapshot
-    if table.nothing_to_do:
+    mode, settled = OVERWRITE if overwrite else APPEND, with_session_settings(spark, options)
+    target = find_target(batch_intent(settled, mode, time_zone=time_zone(spark)))
+    storage, snapshot = target.storage, target.snapshot
+    if target.nothing_to_do:
         return None
-    plan = plan_write(
-        storage,
-        snapshot,
-        schema_of(df.schema.jsonValue()),
-        parsed,
-        overwrite=overwrite,
-        timezone=zone,
-        columns_of=columns_of(spark),
-    )
+    plan = plan_write(target, schema_of(df.schema.jsonValue()), columns_of=columns_of(spark))
     if plan.overwrite_scope.records_changes:
         raise NotNative("rows of the change data feed are written along with the rows")
     folder = str(uuid.uuid4())
@@ -127,9 +118,8 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
             # The rows come from the table itself: whatever changes it in the meantime contradicts them.
             transaction.read_whole_table()
         version = finish_write(plan, [result], transaction, staged=staged)
-    if version is not None and parsed.data_change:
-        compact_as_planned(plan, [result])
     if version is not None:
+        compact_as_planned(plan, [result])
         refresh_cached_rows(spark, _root(jvm, plan, options))
     return version
 
@@ -169,12 +159,14 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
             if result is None:
                 rows = stored_rows(df, plan)
                 written = _write_files(jvm, rows, plan, target, hadoop_options)
-                found = read_parquet_files(plan.storage, plan.files, folder, counts=written.counts)
-                if written.rows not in (None, found.rows):
-                    _refuse_missing_rows(jvm, plan, target, written, found)
-                plan.storage.fsync([plan.storage.resolve(add["path"]) for add in found.adds])
-                _remove_leftovers(jvm, target, plan, found)
-                result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
+                parquet_files = read_parquet_files(plan.storage, plan.files, folder, counts=written.counts)
+                if written.rows not in (None, parquet_files.rows):
+                    _refuse_missing_rows(jvm, plan, target, written, parquet_files)
+                plan.storage.fsync([plan.storage.resolve(add["path"]) for add in parquet_files.adds])
+                _remove_leftovers(jvm, target, plan, parquet_files)
+                result = TaskResult(
+                    adds=parquet_files.adds, rows=parquet_files.rows, timezone=plan.rows.timezone
+                )
             staged.release()
     except Exception as error:
         ours = as_delta_error(error)
@@ -189,7 +181,7 @@ def _stage_by_arrow(
 ) -> TaskResult | None:
     """Write rows that are Parquet files as they are; None where Spark has to write, into a folder that is not there."""
     try:
-        if _is_optimized(plan):
+        if plan.joins_small_files:
             raise NotPlainError("small files are joined before they are written")
         files = find_plain_files(df, plan)
     except NotPlainError as why:
@@ -204,8 +196,12 @@ def _stage_by_arrow(
 
 
 def _root(jvm: Jvm, plan: WritePlan, options: Mapping[str, str]) -> str:
-    root = hadoop_root(jvm, options, plan.options.path, new=plan.read_version < 0)
-    return root or f"file:{plan.storage.url.rstrip('/')}/"
+    return _folder(jvm, options, plan.options.path, new=plan.read_version < 0)
+
+
+def _folder(jvm: Jvm, options: Mapping[str, str], path: str, *, new: bool = False) -> str:
+    root = hadoop_root(jvm, options, path, new=new)
+    return root or f"file:{open_storage(path, {}).url.rstrip('/')}/"
 
 
 @dataclass(frozen=True)
@@ -221,7 +217,7 @@ def _write_files(
 ) -> _Written:
     """Let Spark write the files."""
     frame, partitions = stored_columns(rows, plan.files)
-    if _is_optimized(plan):
+    if plan.joins_small_files:
         # Spark gathers what belongs together before it writes, to partitions of the size that it is advised.
         frame = frame.hint("rebalance", *map(quoted, partitions))
     writer_options = {
@@ -259,8 +255,8 @@ def _of_attempts(plan: WritePlan, successful: frozenset[tuple[int, ...]]) -> Cal
     tasks = {attempt[:2] for attempt in successful}
 
     def counts(path: str) -> bool:
-        found = _ATTEMPT.search(path)
-        attempt = () if found is None else tuple(map(int, found.groups()))
+        match = _ATTEMPT.search(path)
+        attempt = () if match is None else tuple(map(int, match.groups()))
         if attempt[:2] not in tasks:
             raise StorageError(
                 f"cannot write to {plan.storage.url}: {path} is of no task that Spark's scheduler has told the end of, "
@@ -274,34 +270,34 @@ def _of_attempts(plan: WritePlan, successful: frozenset[tuple[int, ...]]) -> Cal
 
 
 def _refuse_missing_rows(
-    jvm: Jvm, plan: WritePlan, target: str, written: _Written, found: ParquetFiles
+    jvm: Jvm, plan: WritePlan, target: str, written: _Written, parquet_files: ParquetFiles
 ) -> None:
     """Leave the write to the portable path, or refuse it, where the driver does not see what tasks have written."""
     folder = jvm.Path(target)
     files = file_system(jvm, folder)
-    if not found.adds and not found.unwanted and files.exists(folder) and len(files.listStatus(folder)):
+    if (
+        not parquet_files.adds
+        and not parquet_files.unwanted
+        and files.exists(folder)
+        and len(files.listStatus(folder))
+    ):
         raise NotNative(f"what Hadoop has written to {target} is not to be seen for Python's file system")
     raise StorageError(
-        f"cannot write to {plan.storage.url}: tasks have written {written.rows} rows, and {found.rows} are in the "
-        f"files that the driver sees in {target}; a path must name one and the same folder on every machine. "
+        f"cannot write to {plan.storage.url}: tasks have written {written.rows} rows, and {parquet_files.rows} are in "
+        f"the files that the driver sees in {target}; a path must name one and the same folder on every machine. "
         f"{NOTHING_WRITTEN}",
         parameters={"table": plan.storage.url, "path": target},
     )
 
 
-def _is_optimized(plan: WritePlan) -> bool:
-    wanted = plan.options.optimize_write
-    return bool(OPTIMIZE_WRITE.of(plan.state.properties) if wanted is None else wanted)
-
-
-def _remove_leftovers(jvm: Jvm, target: str, plan: WritePlan, found: ParquetFiles) -> None:
+def _remove_leftovers(jvm: Jvm, target: str, plan: WritePlan, parquet_files: ParquetFiles) -> None:
     """Delete what is no data file: files without rows, and Hadoop's checksums of local files."""
-    if not found.adds:
+    if not parquet_files.adds:
         _remove(jvm, target, plan)
         return
-    paths = [encode(path) for path in found.unwanted]
+    paths = [encode(path) for path in parquet_files.unwanted]
     if plan.storage.address.scheme == "file":
-        written = [*(add["path"] for add in found.adds), *paths]
+        written = [*(add["path"] for add in parquet_files.adds), *paths]
         paths += [f"{head}/.{name}.crc" for head, _, name in (path.rpartition("/") for path in written)]
     discard(plan.storage, paths)
 
@@ -330,6 +326,12 @@ def _remove_empty(jvm: Jvm, folder: str) -> None:
     files = file_system(jvm, path)
     if files.exists(path) and len(files.listStatus(path)) == 0:
         files.delete(path, False)
+
+
+def refresh_written_rows(spark: SparkSession, options: Mapping[str, str]) -> None:
+    """The same of the table that the data source has written to; where Spark cannot open the store, it caches none."""
+    with suppress(NotNative):
+        refresh_cached_rows(spark, _folder(Jvm.of(spark), options, path_option(options) or ""))
 
 
 def refresh_cached_rows(spark: SparkSession, root: str) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
-    from delta_ds.spark.seam.engine import Engine, RowRules, TablesRead, Transaction
+    from delta_ds.spark.seam.engine import RowRules, TablesRead, Transaction
 
 _Table = TypeVar("_Table")
 
@@ -211,9 +211,6 @@ class Classic:
         # Executors fetch it from the driver when they start; this folder is there as long as the application is.
         context.addPyFile(archive(str(context._temp_dir)))
         return "executors"
-
-    def shares_files(self, other: Engine) -> bool:
-        return isinstance(other, Classic) and other._spark.sparkContext is self._spark.sparkContext
 
     def workers(self) -> tuple[bool, str]:
         problem = foreign_workers(self._spark)

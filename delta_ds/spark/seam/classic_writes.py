@@ -65,6 +65,9 @@ class ClassicWrites:
             PORTABLE_WRITE.log(reason=why.reason)
             return _by_known_tasks(rows, options) if isinstance(why, GeneratesNumbers) else (rows, options)
 
+    def refresh(self, options: Mapping[str, str]) -> None:
+        writer.refresh_written_rows(self._spark, options)
+
     def reports(self) -> AbstractContextManager[str | None]:
         return take_reports()
 

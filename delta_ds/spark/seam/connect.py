@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
-    from delta_ds.spark.seam.engine import Engine, TablesRead, Transaction
+    from delta_ds.spark.seam.engine import TablesRead, Transaction
 
 _Table = TypeVar("_Table")
 
@@ -138,9 +138,6 @@ class Connect:
                 if error.getCondition() != "ARTIFACT_ALREADY_EXISTS":
                     raise
         return "workers of this session"
-
-    def shares_files(self, other: Engine) -> bool:
-        return False
 
     def workers(self) -> tuple[bool, str]:
         return True, "the server's, which are not looked at"

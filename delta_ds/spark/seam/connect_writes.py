@@ -66,6 +66,9 @@ class ConnectWrites:
     def save(self, rows: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> Pending | None:
         return rows, options
 
+    def refresh(self, options: Mapping[str, str]) -> None:
+        """What its server has cached a client cannot reach."""
+
     def reports(self) -> AbstractContextManager[str | None]:
         return nullcontext()  # the server has listeners of its own
 

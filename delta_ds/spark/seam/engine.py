@@ -391,10 +391,6 @@ class Engine(Protocol):
         """Give Python tasks an archive to import from, which is written into a folder; who has it from now on."""
         ...
 
-    def shares_files(self, other: Engine) -> bool:
-        """Whether what was sent for another session is there for this one too."""
-        ...
-
     def workers(self) -> tuple[bool, str]:
         """Whether Python workers can run this package, as far as is known without a job; which they are, or why not."""
         ...

@@ -61,6 +61,16 @@ class Writes(Protocol):
         """Write by Spark's own writer; what the data source has to write where that one cannot, with its options."""
         ...
 
+    def refresh(self, options: Mapping[str, str]) -> None:
+        """Let go of rows of the table of a write that Spark has cached; where it cannot open the store, it caches none.
+
+        Parameters
+        ----------
+        options
+            Of the write.
+        """
+        ...
+
     def reports(self) -> AbstractContextManager[str | None]:
         """The folder to which a commit in another process of this machine brings its reports; None on another one."""
         ...

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.classes import WRITTEN_BY_OTHER_FORMAT
-from delta_ds.kernel.options.stream_write import parse_stream_write_options
+from delta_ds.kernel.write.intent import stream_intent
 from delta_ds.spark import monkeypatch
 from delta_ds.spark.engines.frames import active_in_jvm
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
@@ -23,7 +23,7 @@ from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.streaming.resolve_source import STREAM_MARK, mark
 from delta_ds.spark.table_names import FORMAT, is_ours, path_of, path_option, unknown_to_catalogs, with_path
-from delta_ds.spark.writes.options import OF_EVERY_WRITE, with_layout, with_settings
+from delta_ds.spark.writes.options import with_facts, with_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -197,9 +197,9 @@ def sink_options(
     Raises
     ------
     DeltaError
-        What planning the first batch would refuse, see `parse_stream_write_options`.
+        What planning the first batch would refuse, see `stream_intent`.
     """
     complete = with_layout(given, partition_by, cluster_by)
-    complete = with_session_settings(session, with_settings(complete, facts_of(session), OF_EVERY_WRITE))
-    parse_stream_write_options(complete, mode=(mode or "append").lower())
+    complete = with_session_settings(session, with_facts(complete, facts_of(session), streaming=True))
+    stream_intent(complete, (mode or "append").lower())
     return complete

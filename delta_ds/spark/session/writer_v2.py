@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE_AT_PATH
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.write.intent import APPEND, OVERWRITE
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.session.conditions import column_name, sql_of
 from delta_ds.spark.session.writing import as_existing_name
 from delta_ds.spark.table_names import FORMAT, is_ours, with_path
-from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, Definition, as_new_table
-from delta_ds.spark.writes.request import APPEND, OVERWRITE, WRITE_PARTITIONS, WRITE_TO, WriteRequest
+from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, NewTable, as_new_table
+from delta_ds.spark.writes.request import WRITE_PARTITIONS, WRITE_TO, WriteRequest
 from delta_ds.spark.writes.target import existing_table, find_table
 from delta_ds.spark.writes.write import write
 
@@ -138,5 +139,10 @@ class PathWriter:
         return with_path(self._options, self._path, "writeTo")
 
     def _make(self, mode: str) -> None:
-        table = Definition(mode, self._partition_by, self._cluster_by, self._properties)
+        table = NewTable(
+            mode,
+            partitioning=self._partition_by,
+            clustering=self._cluster_by,
+            properties=self._properties,
+        )
         write(as_new_table(self._df, table, self._complete()))

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.session import TABLE_OR_VIEW_ALREADY_EXISTS
 from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel.options.write import ERROR, IGNORE
+from delta_ds.kernel.write.intent import APPEND, OVERWRITE, save_mode
 from delta_ds.spark.table_names import with_path
-from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, Definition, as_new_table
+from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, NewTable, as_new_table
 from delta_ds.spark.writes.request import (
-    APPEND,
     APPEND_AS_TABLE,
     INSERT_INTO,
-    OVERWRITE,
     SAVE,
     WriteRequest,
-    save_mode,
 )
 from delta_ds.spark.writes.write import write
 
@@ -88,9 +86,9 @@ def save_as_table(
         write(WriteRequest(df, SAVE, IGNORE, complete, partition_by, cluster_by))
         return
     made = CREATE if wanted == ERROR else CREATE_OR_REPLACE
-    table = Definition(made, partitioning=partition_by, clustering=cluster_by, is_save_as_table=True)
+    table = NewTable(made, partitioning=partition_by, clustering=cluster_by)
     with as_existing_name(path):
-        write(as_new_table(df, table, complete))
+        write(as_new_table(df, table, complete, is_save_as_table=True))
 
 
 def insert_into(df: DataFrame, path: str, mode: str | None, options: Mapping[str, str]) -> None:

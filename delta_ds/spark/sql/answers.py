@@ -124,21 +124,21 @@ def _open(
     version: str | None,
     timestamp: str | None,
 ) -> OpenTable:
-    known = None if entry is None else Entry(**json.loads(entry))
-    shown = name if known is None else known.full_name
-    return open_table(spark, path, shown, known, version, timestamp)
+    catalog_entry = None if entry is None else Entry(**json.loads(entry))
+    shown = name if catalog_entry is None else catalog_entry.full_name
+    return open_table(spark, path, shown, catalog_entry, version, timestamp)
 
 
 def _open_in_catalog(
     spark: SparkSession, catalog: str, namespace: str, name: str, version: str | None, timestamp: str | None
 ) -> OpenTable | None:
-    known = named_catalog(spark, catalog)
+    named = named_catalog(spark, catalog)
     parts = json.loads(namespace)
-    found = known.find(parts, name)
-    if found is None:
+    managed = named.find(parts, name)
+    if managed is None:
         return None
-    path, store = place_options(known.options(known.full_name(parts, name), found))
-    table = open_table(spark, path, known.shown(parts, name), None, version, timestamp, store)
+    path, store = place_options(named.options(named.full_name(parts, name), managed))
+    table = open_table(spark, path, named.shown(parts, name), None, version, timestamp, store)
     table.catalog_name = table.name
     return table
 
@@ -148,11 +148,11 @@ def _has_in_catalog(spark: SparkSession, catalog: str, namespace: str, name: str
 
 
 def _drop_in_catalog(spark: SparkSession, catalog: str, namespace: str, name: str) -> bool:
-    known = named_catalog(spark, catalog)
+    named = named_catalog(spark, catalog)
     parts = json.loads(namespace)
-    if known.find(parts, name) is None:
+    if named.find(parts, name) is None:
         return False
-    known.coordinator.drop(known.full_name(parts, name))
+    named.coordinator.drop(named.full_name(parts, name))
     return True
 
 
@@ -175,19 +175,19 @@ def _cannot_in_catalog(spark: SparkSession, catalog: str, what: str) -> None:
 
 
 def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
-    given = json.loads(options)
-    path = next((text for name, text in given.items() if name.lower() == "path"), None)
+    texts = json.loads(options)
+    path = next((text for name, text in texts.items() if name.lower() == "path"), None)
     if path is None:
         return None
     name = f"delta.`{path}`"
     try:
-        return open_options(spark, name, given)
+        return open_options(spark, name, texts)
     except NotADeltaTableError:
         return None
     except DeltaError:
         # Spark asks for streams and writes as it does for a read, which says itself what is wrong with its options.
         with suppress(NotADeltaTableError):
-            return streamed_table(spark, name, given) or described_table(spark, name, given)
+            return streamed_table(spark, name, texts) or described_table(spark, name, texts)
         return None
 
 
@@ -237,10 +237,10 @@ def _truncate(spark: SparkSession, jtable: JavaObject) -> None:
 
 def _save(spark: SparkSession, mode: str, options: JavaObject, rows: JavaObject) -> None:
     """`df.write.format("delta").save()` of another language, or one that nobody has replaced."""
-    given = dict(options)
-    partition_by = json.loads(given.pop("__partition_columns", "[]"))
-    cluster_by = json.loads(given.pop("__clustering_columns", "[]"))
-    writing.save(DataFrame(rows, spark), None, mode, given, partition_by, cluster_by)
+    texts = dict(options)
+    partition_by = json.loads(texts.pop("__partition_columns", "[]"))
+    cluster_by = json.loads(texts.pop("__clustering_columns", "[]"))
+    writing.save(DataFrame(rows, spark), None, mode, texts, partition_by, cluster_by)
 
 
 # --- statements
@@ -252,16 +252,16 @@ def _parse(spark: SparkSession, text: str, parameters: JavaObject | None) -> Jav
     try:
         statement = parse(text, _literals(parameters))
     except SqlSyntaxError as error:
-        told = [None, error.condition, jvm.map(error.parameters), error.offset]
+        parts = [None, error.condition, jvm.map(error.parameters), error.offset]
     else:
         if statement is None:
             return None
         holder = Held(statement)
-        told = [type(statement).__name__, holder, holder.id, _json(columns_of(statement))]
-    found = jvm.jvm.java.util.ArrayList()
-    for one in told:
-        found.add(one)
-    return found
+        parts = [type(statement).__name__, holder, holder.id, _json(columns_of(statement))]
+    java_list = jvm.jvm.java.util.ArrayList()
+    for one in parts:
+        java_list.add(one)
+    return java_list
 
 
 def _literals(parameters: JavaObject | None) -> dict[str, str] | list[str] | None:

@@ -25,7 +25,7 @@ from delta_ds.kernel.schema.field_metadata import (
 )
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import replace
-from delta_ds.spark.catalog.creation import NewTable, create_empty
+from delta_ds.spark.catalog.creation import create_empty
 from delta_ds.spark.catalog.entries import RESERVED, check_address
 from delta_ds.spark.catalog.named import check_provider, named_catalog
 from delta_ds.spark.catalog.places import (
@@ -37,7 +37,7 @@ from delta_ds.spark.catalog.places import (
 from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.session.writing import as_existing_name
 from delta_ds.spark.table_names import is_ours, without_path
-from delta_ds.spark.writes.new_table import Definition, as_new_table
+from delta_ds.spark.writes.new_table import NewTable, as_new_table
 from delta_ds.spark.writes.write import write
 
 if TYPE_CHECKING:
@@ -110,18 +110,15 @@ def _place_in_catalog(spark: SparkSession, definition: JavaObject, location: str
 def _create_with_rows(
     definition: JavaObject, place: Place, table: NewTable, rows: DataFrame, options: Mapping[str, str]
 ) -> None:
-    said = Definition(
-        mode=table.mode,
-        partitioning=table.partitioning,
-        clustering=table.clustering or (),
-        properties=table.properties,
-        options=table.options,
-        comment=table.comment,
+    request = as_new_table(
+        rows,
+        table,
+        {**without_path(options), **place.store, "path": place.path},
         managed=place.managed,
         name=None if place.name is None else place.shown,
         is_save_as_table=definition.isSaveAsTable(),
     )
-    write(as_new_table(rows, said, {**without_path(options), **place.store, "path": place.path}))
+    write(request)
 
 
 # --- what the JVM says
@@ -135,8 +132,8 @@ def new_table(definition: JavaObject, *, stores_options: bool = False) -> NewTab
     stores_options
         Whether OPTIONS become properties, as delta-spark has it; never those of a store, which may be secrets.
     """
-    said: dict[str, str] = dict(definition.properties())
-    properties, options = _split(said)
+    stated: dict[str, str] = dict(definition.properties())
+    properties, options = _split(stated)
     if stores_options:
         for name in [name for name in options if not is_of_store(name)]:
             properties[name] = properties[f"{_OPTION_PREFIX}{name}"] = options.pop(name)
@@ -149,18 +146,18 @@ def new_table(definition: JavaObject, *, stores_options: bool = False) -> NewTab
         clustering=None if definition.clustering() is None else tuple(definition.clustering()),
         properties=properties,
         options=options,
-        comment=said.get("comment"),
+        comment=stated.get("comment"),
     )
 
 
-def _split(said: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _split(stated: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """TBLPROPERTIES and OPTIONS, which Spark hands over together."""
-    options = {k[len(_OPTION_PREFIX) :]: v for k, v in said.items() if k.startswith(_OPTION_PREFIX)}
-    given = {name.lower() for name in options}
+    options = {k[len(_OPTION_PREFIX) :]: v for k, v in stated.items() if k.startswith(_OPTION_PREFIX)}
+    option_names = {name.lower() for name in options}
     properties = {
         name: text
-        for name, text in said.items()
-        if name not in RESERVED and not name.startswith(_OPTION_PREFIX) and name.lower() not in given
+        for name, text in stated.items()
+        if name not in RESERVED and not name.startswith(_OPTION_PREFIX) and name.lower() not in option_names
     }
     return properties, {name: text for name, text in options.items() if name.lower() != "path"}
 

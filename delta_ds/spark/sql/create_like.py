@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import TABLE_NAME_ALREADY_EXISTS
 from delta_ds.kernel.properties import PROPERTIES
-from delta_ds.spark.catalog.creation import NewTable, create_empty
+from delta_ds.spark.catalog.creation import create_empty
 from delta_ds.spark.catalog.places import CREATE, place_of
 from delta_ds.spark.catalog.tables import opened
 from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.writes.new_table import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

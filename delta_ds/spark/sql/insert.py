@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.write.intent import APPEND, OVERWRITE
 from delta_ds.spark.catalog.tables import opened
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.session.conditions import sql_of_resolved
 from delta_ds.spark.sql.create import create_table
 from delta_ds.spark.table_names import without_path
 from delta_ds.spark.writes.request import (
-    APPEND,
     INSERT,
     INSERT_BY_NAME,
     INSERT_INTO,
     INSERT_LISTED,
-    OVERWRITE,
     WRITE_PARTITIONS,
     WRITE_TO,
     Way,

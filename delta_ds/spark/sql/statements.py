@@ -79,27 +79,27 @@ def execute(spark: SparkSession, statement: sql.Statement) -> DataFrame | None:
     return _RUN[type(statement)](spark, statement)
 
 
-def _table(spark: SparkSession, said: _OfTable) -> DeltaTable:
+def _table(spark: SparkSession, statement: _OfTable) -> DeltaTable:
     """The table that a statement is about."""
     try:
-        return DeltaTable.forName(spark, dotted(said.table))
+        return DeltaTable.forName(spark, dotted(statement.table))
     except DeltaError as error:
         if error.condition != MISSING_DELTA_TABLE.name or not knows_names(spark):
             raise
-        _refuse_others(spark, said)
+        _refuse_others(spark, statement)
         # In Spark's words, which tools look for: a table or view of that name cannot be found.
-        spark.table(dotted(said.table))
+        spark.table(dotted(statement.table))
         raise
 
 
-def _refuse_others(spark: SparkSession, said: _OfTable) -> None:
+def _refuse_others(spark: SparkSession, statement: _OfTable) -> None:
     """Refuse views and tables of other sources; nothing happens for names that are not there."""
-    operation, table = _OPERATIONS[type(said)], dotted(said.table)
-    if names.is_view(spark, said.table):
-        if isinstance(said, sql.Restore):
+    operation, table = _OPERATIONS[type(statement)], dotted(statement.table)
+    if names.is_view(spark, statement.table):
+        if isinstance(statement, sql.Restore):
             raise ONLY_OPERATION(operation=operation, table=table, what="a view")
         raise EXPECT_TABLE_NOT_VIEW(operation=operation, viewName=table)
-    entry = foreign_entry(spark, said.table)
+    entry = foreign_entry(spark, statement.table)
     if entry is not None:
         raise ONLY_OPERATION(operation=operation, table=table, what=f"a table of {entry.provider}")
 
@@ -107,93 +107,93 @@ def _refuse_others(spark: SparkSession, said: _OfTable) -> None:
 # --- files
 
 
-def _optimize(spark: SparkSession, said: sql.Optimize) -> DataFrame:
-    builder = _table(spark, said).optimize()
-    if said.where is not None:
-        builder = builder.where(said.where.text)
-    if said.full:
+def _optimize(spark: SparkSession, statement: sql.Optimize) -> DataFrame:
+    builder = _table(spark, statement).optimize()
+    if statement.where is not None:
+        builder = builder.where(statement.where.text)
+    if statement.full:
         # With columns to order by it is refused: FULL needs a clustered table, which has an order of its own.
-        return builder._execute(FULL, list(map(dotted, said.zorder_by)))
-    if said.zorder_by:
-        return builder.executeZOrderBy(*map(dotted, said.zorder_by))
+        return builder._execute(FULL, list(map(dotted, statement.zorder_by)))
+    if statement.zorder_by:
+        return builder.executeZOrderBy(*map(dotted, statement.zorder_by))
     return builder.executeCompaction()
 
 
-def _reorg(spark: SparkSession, said: sql.Reorg) -> DataFrame:
-    builder = _table(spark, said).optimize()
-    if said.where is not None:
-        builder = builder.where(said.where.text)
+def _reorg(spark: SparkSession, statement: sql.Reorg) -> DataFrame:
+    builder = _table(spark, statement).optimize()
+    if statement.where is not None:
+        builder = builder.where(statement.where.text)
     return builder.executePurge()
 
 
-def _vacuum(spark: SparkSession, said: sql.Vacuum) -> DataFrame:
-    table = _table(spark, said)
-    hours = said.retain_hours
+def _vacuum(spark: SparkSession, statement: sql.Vacuum) -> DataFrame:
+    table = _table(spark, statement)
+    hours = statement.retain_hours
     ignores = hours and is_set(spark, RETENTION_IGNORED.full_name, True)
     # A longer retention than the table's is never passed over: it would delete what is to be kept.
     if ignores and ask(table._handle.log, log_calls.is_shorter_retention, hours):
         RETAIN_IGNORED.log(table=table._handle.where, hours=hours)
         hours = None
-    inventory = None if said.inventory is None else spark.sql(said.inventory.text)
-    found = table.vacuum(hours, said.dry_run, said.mode, inventory)
-    if said.dry_run:
-        return found
+    inventory = None if statement.inventory is None else spark.sql(statement.inventory.text)
+    result = table.vacuum(hours, statement.dry_run, statement.mode, inventory)
+    if statement.dry_run:
+        return result
     where = table._handle.where
     return frame(spark, [{"path": f"file:{where}" if where.startswith("/") else where}], {"path": "string"})
 
 
-def _generate(spark: SparkSession, said: sql.Generate) -> None:
-    _table(spark, said).generate(said.mode)
+def _generate(spark: SparkSession, statement: sql.Generate) -> None:
+    _table(spark, statement).generate(statement.mode)
 
 
 # --- versions
 
 
-def _history(spark: SparkSession, said: sql.DescribeHistory) -> DataFrame:
-    return _table(spark, said).history(said.limit)
+def _history(spark: SparkSession, statement: sql.DescribeHistory) -> DataFrame:
+    return _table(spark, statement).history(statement.limit)
 
 
-def _detail(spark: SparkSession, said: sql.DescribeDetail) -> DataFrame:
-    entry = foreign_entry(spark, said.table)
+def _detail(spark: SparkSession, statement: sql.DescribeDetail) -> DataFrame:
+    entry = foreign_entry(spark, statement.table)
     if entry is not None:
         return describe.foreign_detail(spark, entry)
-    return _table(spark, said).detail()
+    return _table(spark, statement).detail()
 
 
-def _restore(spark: SparkSession, said: sql.Restore) -> DataFrame:
-    table = _table(spark, said)
-    if said.version is not None:
-        return table.restoreToVersion(said.version)
-    assert said.timestamp is not None
-    return table.restoreToTimestamp(said.timestamp)
+def _restore(spark: SparkSession, statement: sql.Restore) -> DataFrame:
+    table = _table(spark, statement)
+    if statement.version is not None:
+        return table.restoreToVersion(statement.version)
+    assert statement.timestamp is not None
+    return table.restoreToTimestamp(statement.timestamp)
 
 
 # --- the description
 
 
-def _add_constraint(spark: SparkSession, said: sql.AddConstraint) -> None:
-    _table(spark, said).addConstraint(said.name, said.expression.text)
+def _add_constraint(spark: SparkSession, statement: sql.AddConstraint) -> None:
+    _table(spark, statement).addConstraint(statement.name, statement.expression.text)
 
 
-def _drop_constraint(spark: SparkSession, said: sql.DropConstraint) -> None:
-    _table(spark, said).dropConstraint(said.name, ifExists=said.if_exists)
+def _drop_constraint(spark: SparkSession, statement: sql.DropConstraint) -> None:
+    _table(spark, statement).dropConstraint(statement.name, ifExists=statement.if_exists)
 
 
-def _drop_feature(spark: SparkSession, said: sql.DropFeature) -> None:
-    _table(spark, said).dropFeatureSupport(said.feature, said.truncate_history)
+def _drop_feature(spark: SparkSession, statement: sql.DropFeature) -> None:
+    _table(spark, statement).dropFeatureSupport(statement.feature, statement.truncate_history)
 
 
-def _cluster_by(spark: SparkSession, said: sql.ClusterBy) -> None:
-    _table(spark, said).clusterBy([dotted(column) for column in said.columns])
+def _cluster_by(spark: SparkSession, statement: sql.ClusterBy) -> None:
+    _table(spark, statement).clusterBy([dotted(column) for column in statement.columns])
 
 
-def _sync_identity(spark: SparkSession, said: sql.SyncIdentity) -> None:
-    _table(spark, said).syncIdentity(dotted(said.column))
+def _sync_identity(spark: SparkSession, statement: sql.SyncIdentity) -> None:
+    _table(spark, statement).syncIdentity(dotted(statement.column))
 
 
-def _upgrade_uniform(spark: SparkSession, said: sql.UpgradeUniform) -> DataFrame:
-    handle = _table(spark, said)._handle
-    run(handle.log, begin_upgrade, said.iceberg_compat_version)
+def _upgrade_uniform(spark: SparkSession, statement: sql.UpgradeUniform) -> DataFrame:
+    handle = _table(spark, statement)._handle
+    run(handle.log, begin_upgrade, statement.iceberg_compat_version)
     done = optimize.run_optimize(handle, replace(optimize.session_request(spark), kind=UPGRADE))
     run(handle.log, finish_upgrade)
     return done
@@ -202,9 +202,9 @@ def _upgrade_uniform(spark: SparkSession, said: sql.UpgradeUniform) -> DataFrame
 # --- new tables
 
 
-def _convert(spark: SparkSession, said: sql.Convert) -> None:
-    columns = None if said.partition_columns is None else said.partition_columns.text
-    DeltaTable.convertToDelta(spark, dotted(said.table), columns, collectStatistics=said.statistics)
+def _convert(spark: SparkSession, statement: sql.Convert) -> None:
+    columns = None if statement.partition_columns is None else statement.partition_columns.text
+    DeltaTable.convertToDelta(spark, dotted(statement.table), columns, collectStatistics=statement.statistics)
 
 
 _OPERATIONS: Mapping[type, str] = {

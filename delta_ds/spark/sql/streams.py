@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.options.stream_write import check_mode
-from delta_ds.spark.catalog.creation import NewTable, create_empty
+from delta_ds.kernel.write.intent import check_mode
+from delta_ds.spark.catalog.creation import create_empty
 from delta_ds.spark.catalog.names import find_table, name_parts
 from delta_ds.spark.catalog.places import CREATE, place_of
 from delta_ds.spark.catalog.tables import StreamedTable, table_held
@@ -21,6 +21,7 @@ from delta_ds.spark.session import streams
 from delta_ds.spark.source import DeltaSource
 from delta_ds.spark.streaming.resolve_source import columns_of, open_source
 from delta_ds.spark.table_names import FORMAT, without_path
+from delta_ds.spark.writes.new_table import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,6 +18,7 @@ from delta_ds.spark.sql_grammar.dml_statements import (
     RowStatement,
     Update,
 )
+from delta_ds.spark.sql_grammar.grammar import properties_in
 from delta_ds.spark.sql_grammar.statements import Name, SqlText
 from delta_ds.spark.sql_grammar.tokens import Parameters, SqlSyntaxError, Tokens
 
@@ -196,11 +197,17 @@ def _insert(tokens: Tokens, ctes: SqlText | None) -> Insert:
         tokens.need("INTO")
     tokens.take("TABLE")
     target = tokens.name()
+    options = properties_in(tokens) if tokens.follows("WITH", "(") and tokens.take("WITH") else {}
     if not overwrite and tokens.take("REPLACE", "WHERE"):
         # Where a query may begin inside a condition, Spark's parser would know better.
         replace_where = tokens.until(*((word,) for word in _QUERY if word != "FROM"))
         return Insert(
-            target, _query(tokens), replace_where=replace_where, schema_evolution=schema_evolution, ctes=ctes
+            target,
+            _query(tokens),
+            replace_where=replace_where,
+            schema_evolution=schema_evolution,
+            ctes=ctes,
+            options=options,
         )
     partition = _partition(tokens) if tokens.take("PARTITION") else ()
     if_not_exists = tokens.take("IF", "NOT", "EXISTS")
@@ -217,6 +224,7 @@ def _insert(tokens: Tokens, ctes: SqlText | None) -> Insert:
         by_name,
         schema_evolution=schema_evolution,
         ctes=ctes,
+        options=options,
     )
 
 

@@ -5,9 +5,10 @@ A query in front (`WITH s AS (...)`) is kept as it was written, `WITH` included.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from delta_ds.records import dataclass
+from delta_ds.records import dataclass, field
 from delta_ds.spark.sql_grammar.statements import Name, SqlText
 
 Assignments: TypeAlias = tuple[tuple[Name, SqlText], ...]
@@ -75,6 +76,8 @@ class Insert:
     replace_where: SqlText | None = None
     schema_evolution: bool = False
     ctes: SqlText | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of the write: `WITH (name = value)`."""
 
 
 RowStatement: TypeAlias = Delete | Update | Merge | Insert

@@ -290,14 +290,15 @@ def _clone(mode: Literal["create", "replace", "create_or_replace"]) -> Callable[
         tokens.ours = True
         source = tokens.table()
         version, timestamp = _time_travel(tokens)
-        properties = _properties(tokens) if tokens.take("TBLPROPERTIES") else {}
+        properties = properties_in(tokens) if tokens.take("TBLPROPERTIES") else {}
         location = tokens.string() if tokens.take("LOCATION") else None
         return Clone(target, source, version, timestamp, mode, if_not_exists, properties, location, shallow)
 
     return rest
 
 
-def _properties(tokens: _Statement) -> dict[str, str]:
+def properties_in(tokens: Tokens) -> dict[str, str]:
+    """A list of names and values in parentheses."""
     tokens.need("(")
     found: dict[str, str] = {}
     while True:
@@ -316,7 +317,7 @@ def _properties(tokens: _Statement) -> dict[str, str]:
             return found
 
 
-def _property_value(tokens: _Statement) -> str:
+def _property_value(tokens: Tokens) -> str:
     token = tokens.token()
     if token.kind == "string":
         return tokens.string()

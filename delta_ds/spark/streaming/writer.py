@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.options.stream_write import APPEND, COMPLETE, parse_stream_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.streaming.sink import commit_batch
-from delta_ds.kernel.write.plan import WritePlan, newest_snapshot, plan_write
-from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.kernel.write.intent import APPEND, COMPLETE, stream_intent
+from delta_ds.kernel.write.plan import WritePlan, plan_write
+from delta_ds.kernel.write.target import find_target
 from delta_ds.records import dataclass
 from delta_ds.spark.engines.origin import engine_info
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.same_version import same_version
-from delta_ds.spark.timezone import machine_time_zone, task_time_zone
-from delta_ds.spark.writer import compact_as_planned
+from delta_ds.spark.timezone import machine_time_zone
+from delta_ds.spark.writer import TaskMessage, compact_as_planned, discard_failed, results_of, write_in_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,20 +38,17 @@ _COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 
 
 @dataclass
-class BatchMessage(WriterCommitMessage):
+class BatchMessage(TaskMessage):
     """The message of a task of a micro-batch to the driver.
 
     Attributes
     ----------
-    result
-        What it wrote.
     query_id
         Of the streaming query, the same after a restart from its checkpoint.
     plan
         What all tasks went by; of the first task only.
     """
 
-    result: TaskResult
     query_id: str | None
     plan: WritePlan | None
 
@@ -77,18 +74,15 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, options: Mapping[str, Any], schema: SparkStructType, *, complete: bool) -> None:
-        self._mode = COMPLETE if complete else APPEND
-        zone = machine_time_zone()
-        parsed = parse_stream_write_options(options, mode=self._mode, session_time_zone=zone)
-        self._storage = open_storage(parsed.path, parsed.storage_options)
+        mode = COMPLETE if complete else APPEND
+        intent = stream_intent(options, mode, time_zone=machine_time_zone())
         self._plan: WritePlan | None = None
         # There the plan of the tasks is what counts.
-        if not _in_commit_worker():
-            data = schema_of(schema.jsonValue())
-            snapshot = newest_snapshot(self._storage)
-            self._plan = plan_write(
-                self._storage, snapshot, data, parsed, overwrite=complete, timezone=zone, streaming=True
-            )
+        if _in_commit_worker():
+            self._storage = open_storage(intent.options.path, intent.options.storage_options)
+        else:
+            target = find_target(intent)
+            self._storage, self._plan = target.storage, plan_write(target, schema_of(schema.jsonValue()))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
         """One task: rows to data files.
@@ -103,12 +97,9 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         plan = self._plan
         assert context is not None and plan is not None
-        if plan.options.known_zone is None:
-            plan = plan.in_time_zone(task_time_zone())
-        task = context.partitionId()
-        result = write_rows(plan, iterator, task)
+        result = write_in_task(plan, iterator)
         query_id = context.getLocalProperty(_QUERY_ID)
-        return BatchMessage(result, query_id, self._plan if task == 0 else None)
+        return BatchMessage(result, query_id, plan if context.partitionId() == 0 else None)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Publish the files of all tasks as one version, unless the table has the batch already.
@@ -119,30 +110,22 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             Another commit came first and contradicts the batch; its files are deleted.
         """
         reports = [message for message in messages if isinstance(message, BatchMessage)]
-        results = [message.result for message in reports]
+        results = results_of(reports)
         plan = next((message.plan for message in reports if message.plan is not None), None)
         query_id = next((message.query_id for message in reports if message.query_id), None)
         if plan is None or query_id is None:
-            discard(self._storage, _files(reports))
+            discard(self._storage, [path for result in results for path in result.paths])
             raise DeltaError(
                 f"batch {batchId} for {self._storage.url} came without the id of its query, so it cannot be written "
                 "exactly once. Nothing was written; use foreachBatch with the options txnAppId and txnVersion"
             )
-        version = commit_batch(plan, results, query_id, batchId, self._mode, engine_info=engine_info())
+        version = commit_batch(plan, results, query_id, batchId, engine_info=engine_info())
         if version is not None:
             compact_as_planned(plan, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Delete what the tasks of a failed batch have written."""
-        if all(message is not None for message in messages):
-            # Every task was done, so it is the commit that failed: it has cleaned up itself, or left the files
-            # because it cannot know whether a version refers to them.
-            return
-        discard(self._storage, _files([m for m in messages if isinstance(m, BatchMessage)]))
-
-
-def _files(messages: Sequence[BatchMessage]) -> list[str]:
-    return [path for message in messages for path in message.result.paths]
+        discard_failed(self._storage, messages)
 
 
 def _in_commit_worker() -> bool:

@@ -5,7 +5,7 @@ Source: delta-spark, `DeltaAnalysis` and `DeltaInsertCastSupport`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
@@ -14,13 +14,13 @@ from delta_ds.conditions.schema import METADATA_MISMATCH
 from delta_ds.conditions.session import INSERT_COLUMN_ARITY_MISMATCH, INSERT_COLUMN_MISMATCH
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.options.session_facts import SessionFacts
+from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING
 from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.records import dataclass
 from delta_ds.spark.schema import from_spark
 from delta_ds.spark.seam.writes import Matched
 from delta_ds.spark.writes.casts import cast_columns
-from delta_ds.spark.writes.options import is_true
 from delta_ds.spark.writes.request import BY_NAME, BY_PLACE, Way
 from delta_ds.spark.writes.target import Table
 
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def align(
-    rows: DataFrame, table: Table, way: Way, options: Mapping[str, str], facts: SessionFacts
-) -> DataFrame:
+def align(rows: DataFrame, table: Table, way: Way, options: WriteOptions, facts: SessionFacts) -> DataFrame:
     """The rows under the names and types of the table's columns, as far as the way of writing matches them.
 
     Columns and fields that the table lacks keep their names and types, for `mergeSchema` to take or refuse.
@@ -44,7 +42,7 @@ def align(
     way
         How they came in.
     options
-        Of the write, those that stand for settings of the session among them.
+        Of the write.
     facts
         What the session says.
 
@@ -54,7 +52,7 @@ def align(
         There are fewer columns, or fields of a struct, than the table has, where places count; or a column that must
         have values has none.
     """
-    if is_true(options, "overwriteSchema") and way.columns == BY_NAME:
+    if options.overwrite_schema and way.columns == BY_NAME:
         return rows  # the table takes the types of the rows
     matching = _Matching(table, way, _widens(table, options))
     source = rows.schema.fields
@@ -192,6 +190,6 @@ def _fits(given: DataType, wanted: DataType) -> bool:
     return given.simpleString() == wanted.simpleString()
 
 
-def _widens(table: Table, options: Mapping[str, str]) -> bool:
+def _widens(table: Table, options: WriteOptions) -> bool:
     """Whether the table's types follow wider ones, which must not be cast away then."""
-    return is_true(options, "mergeSchema") and ENABLE_TYPE_WIDENING.of(table.properties)
+    return options.merge_schema and ENABLE_TYPE_WIDENING.of(table.properties)

@@ -15,8 +15,10 @@ from delta_ds.kernel.operations import (
     REPLACE_TABLE_AS_SELECT,
 )
 from delta_ds.kernel.options.write import ERROR, NewTableOptions
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.write.intent import OVERWRITE
 from delta_ds.records import dataclass, field
-from delta_ds.spark.writes.request import OVERWRITE, SAVE_AS_TABLE, Way, WriteRequest
+from delta_ds.spark.writes.request import SAVE, WriteRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,25 +29,54 @@ _OPERATIONS = {
     REPLACE: REPLACE_TABLE_AS_SELECT,
     CREATE_OR_REPLACE: CREATE_OR_REPLACE_TABLE_AS_SELECT,
 }
-_NEW_TABLE = Way("create")
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """What a call says of the table that it makes with its rows.
+@dataclass(frozen=True)
+class NewTable:
+    """A table as a call or statement describes it.
 
     Attributes
     ----------
     mode
         `create`, `replace` or `create_or_replace`.
+    schema
+        Its columns, with generated, identity and default values in their metadata; empty where none are given.
     partitioning, clustering
-        Columns.
+        Columns as in SQL.
     properties
-        Of the table.
+        TBLPROPERTIES.
     options
-        OPTIONS of the statement: of the write, and of the filesystem.
+        OPTIONS: of the write, and of the filesystem.
     comment
         The description of the table.
+    """
+
+    mode: str
+    schema: StructType = StructType(())
+    partitioning: Sequence[str] = ()
+    clustering: Sequence[str] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    comment: str | None = None
+
+
+def as_new_table(
+    rows: DataFrame,
+    table: NewTable,
+    options: Mapping[str, str],
+    *,
+    managed: bool = False,
+    name: str | None = None,
+    is_save_as_table: bool = False,
+) -> WriteRequest:
+    """The write that makes a table with its rows.
+
+    Parameters
+    ----------
+    table
+        The table; its columns are those of the rows.
+    options
+        Of the writer; `path` and what the filesystem needs among them.
     managed
         Whether the table's folder belongs to a catalog.
     name
@@ -53,50 +84,28 @@ class Definition:
     is_save_as_table
         The call is `saveAsTable`: in mode overwrite it replaces rows, and the table that is there stays.
     """
-
-    mode: str
-    partitioning: Sequence[str] = ()
-    clustering: Sequence[str] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
-    comment: str | None = None
-    managed: bool = False
-    name: str | None = None
-    is_save_as_table: bool = False
-
-
-def as_new_table(rows: DataFrame, table: Definition, options: Mapping[str, str]) -> WriteRequest:
-    """The write that makes a table with its rows.
-
-    Parameters
-    ----------
-    table
-        The table.
-    options
-        Of the writer; `path` and what the filesystem needs among them.
-    """
-    overwrites = table.mode == CREATE_OR_REPLACE and table.is_save_as_table
+    overwrites = table.mode == CREATE_OR_REPLACE and is_save_as_table
     definition = NewTableOptions(
         operation=_OPERATIONS[table.mode].name,
         properties=dict(table.properties),
         description=table.comment,
-        managed=table.managed,
-        name=table.name,
+        managed=managed,
+        name=name,
         is_save_as_table_overwrite=overwrites,
     )
     return WriteRequest(
         rows,
-        SAVE_AS_TABLE if table.is_save_as_table else _NEW_TABLE,
+        SAVE,
         ERROR if table.mode == CREATE else OVERWRITE,
         {**table.options, **_counting(table, options)},
         table.partitioning,
-        table.clustering,
+        table.clustering or (),
         definition=definition,
         replaces_table=table.mode != CREATE and not overwrites,
     )
 
 
-def _counting(table: Definition, options: Mapping[str, str]) -> dict[str, str]:
+def _counting(table: NewTable, options: Mapping[str, str]) -> dict[str, str]:
     """The writer's options but for `userMetadata`, which only counts where a table may be there, as in delta-spark."""
     if table.mode == CREATE_OR_REPLACE:
         return dict(options)

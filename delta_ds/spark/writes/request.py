@@ -11,22 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.session import INVALID_SAVE_MODE
-from delta_ds.kernel.options.write import ERROR, IGNORE, NewTableOptions
-from delta_ds.records import dataclass, field
+from delta_ds.kernel.options.write import NewTableOptions
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-APPEND, OVERWRITE = "append", "overwrite"
-_MODES = {
-    "append": APPEND,
-    "overwrite": OVERWRITE,
-    "ignore": IGNORE,
-    "error": ERROR,
-    "errorifexists": ERROR,
-    "default": ERROR,
-}
 
 BY_NAME, BY_PLACE = "by name", "by place"
 
@@ -69,7 +58,6 @@ class Way:
 
 
 SAVE = Way("save")
-SAVE_AS_TABLE = Way("saveAsTable")
 APPEND_AS_TABLE = Way("saveAsTable in mode append", casts=True, fills=True)
 INSERT_INTO = Way("insertInto", columns=BY_PLACE, fields=BY_PLACE, casts=True)
 WRITE_TO = Way("writeTo", casts=True, fills=True)
@@ -102,6 +90,8 @@ class WriteRequest:
         The call says to replace the partitions that are written to.
     definition
         What a statement says of the table that it makes with these rows.
+    replaces_table
+        The table that is there goes with its description, and not only its rows.
     """
 
     rows: DataFrame
@@ -113,20 +103,4 @@ class WriteRequest:
     replaced: str | None = None
     by_partition: bool = False
     definition: NewTableOptions | None = None
-    replaces_table: bool = field(default=False)
-
-
-def save_mode(mode: str | None) -> str:
-    """The save mode that a word stands for: `append`, `overwrite`, `ignore` or `error`.
-
-    Raises
-    ------
-    InvalidOptionError
-        The word stands for none.
-    """
-    if mode is None:
-        return ERROR
-    found = _MODES.get(mode.strip().lower())
-    if found is None:
-        raise INVALID_SAVE_MODE(mode=mode)
-    return found
+    replaces_table: bool = False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.options.write import IGNORE, REPORT_FOLDER_OPTION
+from delta_ds.kernel.write.intent import APPEND, OVERWRITE, batch_intent
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
@@ -19,7 +20,7 @@ from delta_ds.spark.session_facts import facts_of
 from delta_ds.spark.table_names import FORMAT, path_option
 from delta_ds.spark.writes.columns import align
 from delta_ds.spark.writes.options import complete_options
-from delta_ds.spark.writes.request import APPEND, OVERWRITE, SAVE, WriteRequest
+from delta_ds.spark.writes.request import SAVE, WriteRequest
 from delta_ds.spark.writes.target import existing_table, find_table
 
 if TYPE_CHECKING:
@@ -43,10 +44,13 @@ def write(request: WriteRequest) -> None:
     spark = request.rows.sparkSession
     facts = facts_of(spark)
     options = complete_options(request, facts)
+    overwrite = request.mode == OVERWRITE
+    # What no table can honour is refused before one is looked at.
+    intent = batch_intent(options, OVERWRITE if overwrite else APPEND)
     rows = request.rows
     if request.way.is_aligned:
         table = existing_table(spark, options, request.way.call)
-        rows = align(rows, table, request.way, options, facts)
+        rows = align(rows, table, request.way, intent.options, facts)
     elif (
         request.mode == IGNORE and path_option(options) is not None and find_table(spark, options) is not None
     ):
@@ -54,7 +58,7 @@ def write(request: WriteRequest) -> None:
     writes = engine_of(spark).writes
     try:
         with writes.overflow_of_inserts():
-            _carry_out(rows, writes, options, overwrite=request.mode == OVERWRITE)
+            _carry_out(rows, writes, options, overwrite=overwrite)
     except SchemaError:
         if rows is not request.rows:
             # Constants that no column can hold are told first.
@@ -82,10 +86,11 @@ def _carry_out(rows: DataFrame, writes: Writes, options: Mapping[str, str], *, o
         return
     rows, options = pending
     spark = rows.sparkSession
-    options = seal(spark, with_session_settings(spark, options), FORMAT)
-    writer = rows.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
+    sealed = seal(spark, with_session_settings(spark, options), FORMAT)
+    writer = rows.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**sealed)
     # The commit is made in a process of its own.
     with writes.reports() as folder, delta_errors():
         if folder is not None:
             writer = writer.option(REPORT_FOLDER_OPTION, folder)
         call_original(writer, "save")
+    writes.refresh(options)

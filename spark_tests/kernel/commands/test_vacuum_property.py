@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,6 @@ from delta_ds import DeltaLog
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.commands.vacuum.command import FindNeeded
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
-from delta_ds.kernel.log.parts import Part
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 from spark_tests.kernel.commands.vacuum_tables import (
@@ -164,17 +162,12 @@ def play(model: Model, steps: list[Step], start: float) -> None:
             model.committed(hours, *actions)
 
 
-def run_here(parts: Sequence[Part], work: Callable[[Part], Iterable[bytes]]) -> list[bytes]:
-    """What tasks answer, in no order."""
-    return [message for part in reversed(parts) for message in work(part)]
-
-
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=STEPS,
     retention=st.sampled_from([0, 1, 3, 8, 30]),
     again=st.sampled_from([0, 2, 10]),
-    find_needed=st.sampled_from([None, partial(needed_in_parts, run=run_here)]),
+    find_needed=st.sampled_from([None, partial(needed_in_parts, map=map)]),
 )
 def test_files_of_versions_within_the_retention_stay_and_all_others_go(
     steps: list[Step], retention: float, again: float, find_needed: FindNeeded | None

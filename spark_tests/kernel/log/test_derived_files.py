@@ -10,7 +10,7 @@ import pickle
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -333,12 +333,12 @@ def test_vacuum_in_parts_refuses_parts_of_another_writing() -> None:
             table.shuffle(file, Random(1), row_group_size=2)
         snapshot = DeltaLog(path).open_snapshot()
 
-        def run(parts: Sequence[Part], work: Callable[[Part], Iterable[bytes]]) -> list[bytes]:
+        def meanwhile(function: Callable[[Part], pa.Table], parts: list[Part]) -> Iterator[pa.Table]:
             table.checkpoint()
-            return [message for part in pickle.loads(pickle.dumps(parts)) for message in work(part)]
+            return map(function, pickle.loads(pickle.dumps(parts)))
 
         with pytest.raises(CheckpointReplacedError):
-            needed_in_parts(snapshot, list_log(snapshot.storage), 0, run)
+            needed_in_parts(snapshot, list_log(snapshot.storage), 0, meanwhile)
 
 
 # ---------------------------------------------------------------- meanwhile

@@ -11,7 +11,7 @@ from delta_ds.kernel.options.stream_read import (
     StreamReadOptions,
     parse_stream_read_options,
 )
-from delta_ds.kernel.options.stream_write import parse_stream_write_options
+from delta_ds.kernel.write.intent import stream_intent
 
 
 def read(**options: Any) -> StreamReadOptions:
@@ -96,21 +96,7 @@ def test_secrets_are_not_shown() -> None:
     assert options.storage_options["key"] == "s3cr3t"
 
 
-def test_a_streaming_write_takes_the_options_of_a_batch_write() -> None:
-    options = {"path": "/t", "mergeSchema": "true", "partitionBy": "p", "checkpointLocation": "/c"}
-    parsed = parse_stream_write_options(options, mode="append")
-    assert (parsed.merge_schema, parsed.partition_by, parsed.txn_app_id) == (True, ("p",), None)
-
-
-@pytest.mark.parametrize(
-    "name", ["replaceWhere", "partitionOverwriteMode", "txnAppId", "txnVersion", "dataChange", "ifExists"]
-)
-def test_options_of_one_batch_are_refused_in_a_stream(name: str) -> None:
-    with pytest.raises(InvalidOptionError, match=name):
-        parse_stream_write_options({"path": "/t", name.lower(): "1"}, mode="complete")
-
-
 def test_update_mode_is_refused_with_advice() -> None:
     with pytest.raises(UnsupportedOperationError, match=r"foreachBatch.*merge"):
-        parse_stream_write_options({"path": "/t"}, mode="update")
+        stream_intent({"path": "/t"}, "update")
     assert issubclass(UnsupportedOperationError, DeltaError)

@@ -14,8 +14,8 @@ from delta_ds.kernel.options.read import READ_OPTIONS, parse_read_options
 from delta_ds.kernel.options.session_facts import UNKNOWN_OPTIONS, SessionFacts
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
 from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS, parse_stream_read_options
-from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.kernel.options.write import WRITE_OPTIONS, parse_write_options
+from delta_ds.kernel.write.intent import stream_intent
 
 Parse = Callable[[dict[str, Any]], Any]
 
@@ -23,7 +23,7 @@ PARSERS: dict[str, tuple[Parse, Any]] = {
     "read": (parse_read_options, READ_OPTIONS),
     "stream": (parse_stream_read_options, STREAM_READ_OPTIONS),
     "write": (lambda options: parse_write_options(options, overwrite=True), WRITE_OPTIONS),
-    "stream write": (lambda options: parse_stream_write_options(options, mode="append"), WRITE_OPTIONS),
+    "stream write": (lambda options: stream_intent(options, "append"), WRITE_OPTIONS),
 }
 # What frameworks hand to every source, and what other sources of Spark take.
 OF_FRAMEWORKS = (

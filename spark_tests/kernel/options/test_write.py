@@ -29,31 +29,6 @@ def test_a_path_alone_gives_the_defaults() -> None:
     assert write().data_change is True
 
 
-@pytest.mark.parametrize(
-    ("option", "text", "field", "value"),
-    [
-        ("mergeSchema", "TRUE", "merge_schema", True),
-        ("overwriteSchema", "true", "overwrite_schema", True),
-        ("replaceWhere", "p = 1", "replace_where", "p = 1"),
-        ("partitionOverwriteMode", "Dynamic", "dynamic_partitions", True),
-        ("partitionOverwriteMode", "STATIC", "dynamic_partitions", False),
-        ("partitionBy", "a, `b, c`", "partition_by", ("a", "b, c")),
-        ("partitionBy", "", "partition_by", ()),
-        ("clusterBy", "s.a", "cluster_by", ("s.a",)),
-        ("userMetadata", "x", "user_metadata", "x"),
-        ("maxRecordsPerFile", "10", "max_records_per_file", 10),
-        ("maxRecordsPerFile", "0", "max_records_per_file", None),
-        ("optimizeWrite", "true", "optimize_write", True),
-        ("dataChange", "false", "data_change", False),
-        ("compression", "SNAPPY", "compression", "snappy"),
-        ("timeZone", "Europe/Berlin", "time_zone", "Europe/Berlin"),
-    ],
-)
-def test_each_option_fills_its_field(option: str, text: str, field: str, value: Any) -> None:
-    assert getattr(write(True, **{option: text}), field) == value
-    assert getattr(write(True, **{option.lower(): text}), field) == value
-
-
 def test_every_option_is_a_field() -> None:
     assert {option.target for option in WRITE_OPTIONS} <= set(WriteOptions.__dataclass_fields__)
 

@@ -19,30 +19,23 @@ from delta_ds.exceptions import (
     MetadataChangedException,
     SchemaError,
     StorageError,
-    UnsupportedOperationError,
 )
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming import sink
 from delta_ds.kernel.streaming.sink import commit_batch
-from delta_ds.kernel.write.plan import WritePlan, newest_snapshot, plan_write
+from delta_ds.kernel.write.intent import batch_intent, stream_intent
+from delta_ds.kernel.write.plan import WritePlan, plan_write
+from delta_ds.kernel.write.target import find_target
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from spark_tests.kernel.streaming.streams import rows, table
 from spark_tests.kernel.write.tables import commit as actions_of
 from spark_tests.kernel.write.tables import rows as rows_of
 
 
-def planned(
-    path: Path, data: pa.Table, mode: str = "append", *, streaming: bool = False, **options: str
-) -> WritePlan:
-    storage = open_storage(path)
-    parsed = parse_stream_write_options({"path": str(path), **options}, mode=mode)
-    schema = schema_from_arrow(data.schema)
-    return plan_write(
-        storage, newest_snapshot(storage), schema, parsed, overwrite=mode == "complete", streaming=streaming
-    )
+def planned(path: Path, data: pa.Table, mode: str = "append", **options: str) -> WritePlan:
+    intent = stream_intent({"path": str(path), **options}, mode)
+    return plan_write(find_target(intent), schema_from_arrow(data.schema))
 
 
 def staged(plan: WritePlan, data: pa.Table) -> list[TaskResult]:
@@ -53,7 +46,7 @@ def batch(
     path: Path, data: pa.Table, number: int, mode: str = "append", query: str = "q", **options: str
 ) -> int | None:
     plan = planned(path, data, mode, **options)
-    return commit_batch(plan, staged(plan, data), query, number, mode)
+    return commit_batch(plan, staged(plan, data), query, number)
 
 
 def data_files(path: Path) -> set[str]:
@@ -98,7 +91,7 @@ def test_a_table_created_anew_while_a_batch_is_written_does_not_get_it(tmp_path:
     table(tmp_path)
     before = data_files(tmp_path)
     with pytest.raises(MetadataChangedException, match="another one"):
-        commit_batch(plan, results, "q", 1, "append")
+        commit_batch(plan, results, "q", 1)
     assert data_files(tmp_path) == before - {f["path"] for r in results for f in r.adds}
     assert ids(tmp_path) == []
 
@@ -115,7 +108,7 @@ def test_a_batch_is_added_without_a_look_at_the_files_of_the_table(
 
     with monkeypatch.context() as patched:
         patched.setattr(Snapshot, "_replay", refuse)
-        assert commit_batch(plan, results, "q", 1, "append") == 1
+        assert commit_batch(plan, results, "q", 1) == 1
     assert ids(tmp_path) == [1, 2]
 
 
@@ -188,24 +181,15 @@ def test_a_new_column_needs_merge_schema(tmp_path: Path) -> None:
     assert rows_of(tmp_path) == [{"id": 1, "more": None}, {"id": 2, "more": "x"}]
 
 
-def test_update_mode_is_refused_and_what_was_staged_deleted(tmp_path: Path) -> None:
-    batch(tmp_path, rows(1), 0)
-    files = data_files(tmp_path)
-    plan = planned(tmp_path, rows(2))
-    with pytest.raises(UnsupportedOperationError, match="foreachBatch"):
-        commit_batch(plan, staged(plan, rows(2)), "q", 1, "update")
-    assert data_files(tmp_path) == files
-
-
 @pytest.mark.parametrize(("mode", "expected"), [("append", [1, 2, 3, 9]), ("complete", [3])])
 def test_a_plan_made_once_serves_every_batch_of_a_query(
     tmp_path: Path, mode: str, expected: list[int]
 ) -> None:
     plan = planned(tmp_path, rows(0), mode)
     for number, n in enumerate((1, 2)):
-        assert commit_batch(plan, staged(plan, rows(n)), "q", number, mode) == number
+        assert commit_batch(plan, staged(plan, rows(n)), "q", number) == number
     DeltaLog(tmp_path).write(rows(9))
-    assert commit_batch(plan, staged(plan, rows(3)), "q", 2, mode) == 3
+    assert commit_batch(plan, staged(plan, rows(3)), "q", 2) == 3
     assert ids(tmp_path) == expected
 
 
@@ -216,7 +200,7 @@ def test_a_change_of_the_table_since_the_plan_is_a_conflict(tmp_path: Path) -> N
     DeltaLog(tmp_path).write(wide, options={"mergeSchema": "true"})
     files = data_files(tmp_path)
     with pytest.raises(DeltaConcurrentModificationException):
-        commit_batch(plan, staged(plan, rows(2)), "q", 1, "append")
+        commit_batch(plan, staged(plan, rows(2)), "q", 1)
     assert data_files(tmp_path) == files
 
 
@@ -235,7 +219,7 @@ def test_the_same_query_twice_at_once_is_a_conflict(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(sink, "last_batch", overtaken)
     with pytest.raises(ConcurrentTransactionException):
-        commit_batch(plan, results, "q", 1, "append")
+        commit_batch(plan, results, "q", 1)
     assert ids(tmp_path) == [1, 2]
     assert len(data_files(tmp_path)) == len(files)
 
@@ -254,7 +238,7 @@ def test_a_batch_that_fails_leaves_no_files_unless_an_earlier_attempt_may_have_p
 
     monkeypatch.setattr(sink, step, failing)
     with pytest.raises(StorageError):
-        commit_batch(plan, results, "q", 1, "append")
+        commit_batch(plan, results, "q", 1)
     assert len(data_files(tmp_path) - files) == kept
 
 
@@ -262,9 +246,9 @@ def test_the_files_of_a_batch_that_is_committed_again_stay(tmp_path: Path) -> No
     batch(tmp_path, rows(1), 0)
     plan = planned(tmp_path, rows(2))
     results = staged(plan, rows(2))
-    assert commit_batch(plan, results, "q", 1, "append") == 1
+    assert commit_batch(plan, results, "q", 1) == 1
     DeltaLog(tmp_path).write(rows(3))
-    assert commit_batch(plan, results, "q", 1, "append") is None
+    assert commit_batch(plan, results, "q", 1) is None
     assert ids(tmp_path) == [1, 2, 3]
 
 
@@ -279,12 +263,12 @@ def test_the_files_of_a_batch_whose_first_attempt_arrives_late_stay(
     def late(*args: Any) -> Any:
         found = based(*args)
         monkeypatch.setattr(sink, "_move_to_newest", based)
-        assert commit_batch(plan, results, "q", 1, "append") == 1
+        assert commit_batch(plan, results, "q", 1) == 1
         return found
 
     monkeypatch.setattr(sink, "_move_to_newest", late)
     with pytest.raises(ConcurrentTransactionException):
-        commit_batch(plan, results, "q", 1, "append")
+        commit_batch(plan, results, "q", 1)
     assert ids(tmp_path) == [1, 2]
 
 
@@ -299,19 +283,19 @@ def test_values_are_cast_to_the_columns_of_the_table_where_they_fit(tmp_path: Pa
     path = tmp_path / "t"
     batch(path, pa.table({"id": pa.array([1], pa.int32())}), 0)
     fits, too_large = (pa.table({"id": pa.array([number], pa.int64())}) for number in (2, 2**40))
-    plan = planned(path, fits, streaming=True)
+    plan = planned(path, fits)
     assert not plan.new_metadata
-    commit_batch(plan, staged(plan, fits), "q", 1, "append")
+    commit_batch(plan, staged(plan, fits), "q", 1)
     assert sorted(ids(path)) == [1, 2]
     before = data_files(path)
     with pytest.raises(InvariantViolationError, match="CAST_OVERFLOW"):
-        staged(planned(path, too_large, streaming=True), too_large)
+        staged(planned(path, too_large), too_large)
     with pytest.raises(SchemaError):
-        planned(path, fits)
+        plan_write(find_target(batch_intent({"path": str(path)}, "append")), schema_from_arrow(fits.schema))
     with pytest.raises(SchemaError):
-        planned(path, pa.table({"id": [True]}), streaming=True)
+        planned(path, pa.table({"id": [True]}))
     texts = pa.table({"id": ["3"]})
-    assert not planned(path, texts, streaming=True).new_metadata
+    assert not planned(path, texts).new_metadata
     assert data_files(path) == before
 
 

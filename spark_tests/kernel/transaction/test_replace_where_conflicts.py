@@ -60,7 +60,7 @@ def replace_rows(
     if by is not None:
         options[SETTINGS_OPTION] = json.dumps({CONFLICT_DETECTION: by})
     batches = table_of(rows).to_batches() or [pa.RecordBatch.from_pylist([], SCHEMA)]
-    return write_batches(log.storage, schema_from_arrow(SCHEMA), batches, "overwrite", options, transaction)
+    return write_batches(transaction, schema_from_arrow(SCHEMA), batches, "overwrite", options)
 
 
 def rows_of(log: DeltaLog) -> list[Row]:
@@ -126,8 +126,8 @@ def test_nothing_else_is_let_pass(tmp_path: Path) -> None:
         log.write(table_of([(100, 1)]))
         with pytest.raises(DeltaConcurrentModificationException):
             write_batches(
-                log.storage, schema_from_arrow(SCHEMA), table_of([(1, 1)]).to_batches(), "overwrite",
-                {**settings, **mode}, transaction,
+                transaction, schema_from_arrow(SCHEMA), table_of([(1, 1)]).to_batches(), "overwrite",
+                {**settings, **mode},
             )  # fmt: skip
     log = make(tmp_path / "b")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError
+from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 from spark_tests.kernel.write.tables import actions, commit, data_files, info, rows, write
@@ -193,16 +194,6 @@ def test_options_that_cannot_be_honoured_are_refused(
     assert caught.value.condition == condition
 
 
-def test_user_metadata_is_in_the_history(tmp_path: Path) -> None:
-    write(tmp_path, FIVE, userMetadata="hello")
-    assert DeltaLog(tmp_path).history()[0]["userMetadata"] == "hello"
-
-
-def test_files_hold_no_more_rows_than_asked_for(tmp_path: Path) -> None:
-    write(tmp_path, FIVE, maxRecordsPerFile=2)
-    assert len(actions(tmp_path, 0, "add")) == 3
-
-
 def test_codec_is_in_the_name_and_the_file(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -210,15 +201,6 @@ def test_codec_is_in_the_name_and_the_file(tmp_path: Path) -> None:
     (add,) = actions(tmp_path, 0, "add")
     assert add["path"].endswith(".gz.parquet")
     assert pq.ParquetFile(tmp_path / add["path"]).metadata.row_group(0).column(0).compression == "GZIP"
-
-
-def test_schema_grows_only_when_asked_to(tmp_path: Path) -> None:
-    write(tmp_path, FIVE)
-    wider = FIVE.append_column("new", pa.array(["x"] * 5))
-    with pytest.raises(DeltaError, match="mergeSchema"):
-        write(tmp_path, wider)
-    assert write(tmp_path, wider, mergeSchema="true") == 1
-    assert {row["new"] for row in rows(tmp_path)} == {None, "x"}
 
 
 def test_overwritten_schema_may_change_types_and_partitioning(tmp_path: Path) -> None:
@@ -232,23 +214,10 @@ def test_overwritten_schema_may_change_types_and_partitioning(tmp_path: Path) ->
 
 
 def test_small_files_of_a_partition_are_joined_when_asked_to(tmp_path: Path) -> None:
-    from delta_ds.kernel.options.write import parse_write_options
-    from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.write.finish import finish_write
-    from delta_ds.kernel.write.plan import newest_snapshot, plan_write
     from delta_ds.kernel.write.task import write_rows
 
-    options = parse_write_options(
-        {"path": str(tmp_path), "optimizeWrite": "true", "partitionBy": "p"}, overwrite=False
-    )
-    plan = plan_write(
-        open_storage(tmp_path),
-        newest_snapshot(open_storage(tmp_path)),
-        schema_from_arrow(FIVE.schema),
-        options,
-        overwrite=False,
-    )
+    plan = _plan(tmp_path, {"optimizeWrite": "true", "partitionBy": "p"})
     results = [write_rows(plan, FIVE.to_batches(), task) for task in range(4)]
     assert finish_write(plan, results) == 0
     assert len(rows(tmp_path)) == 20
@@ -276,14 +245,14 @@ def test_replace_where_keeps_no_row_ids_once_row_tracking_is_turned_off(tmp_path
         assert add["baseRowId"] is not None  # the feature is supported still
 
 
-def _plan(path: Path, options: Any, data: pa.Table = FIVE, *, overwrite: bool = False) -> Any:
+def _plan(path: Path, options: Mapping[str, str], data: pa.Table = FIVE, mode: str = "append") -> WritePlan:
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.open import open_storage
-    from delta_ds.kernel.write.plan import newest_snapshot, plan_write
+    from delta_ds.kernel.write.intent import batch_intent
+    from delta_ds.kernel.write.plan import plan_write
+    from delta_ds.kernel.write.target import find_target
 
-    storage = open_storage(path)
-    schema = schema_from_arrow(data.schema)
-    return plan_write(storage, newest_snapshot(storage), schema, options, overwrite=overwrite)
+    target = find_target(batch_intent({**options, "path": str(path)}, mode))
+    return plan_write(target, schema_from_arrow(data.schema))
 
 
 def _row_ids(path: Path) -> dict[int, Any]:
@@ -294,23 +263,12 @@ def _row_ids(path: Path) -> dict[int, Any]:
 def test_commit_that_loses_deletes_its_files(tmp_path: Path) -> None:
     from delta_ds.exceptions import MetadataChangedException
     from delta_ds.kernel.alter.properties import set_properties
-    from delta_ds.kernel.options.write import parse_write_options
-    from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.write.finish import finish_write
-    from delta_ds.kernel.write.plan import newest_snapshot, plan_write
     from delta_ds.kernel.write.task import write_rows
 
     write(tmp_path, FIVE)
     before = data_files(tmp_path)
-    options = parse_write_options({"path": str(tmp_path)}, overwrite=False)
-    plan = plan_write(
-        open_storage(tmp_path),
-        newest_snapshot(open_storage(tmp_path)),
-        schema_from_arrow(FIVE.schema),
-        options,
-        overwrite=False,
-    )
+    plan = _plan(tmp_path, {})
     result = write_rows(plan, FIVE.to_batches())
     set_properties(DeltaLog(tmp_path), {"mine": "1"})
     with pytest.raises(MetadataChangedException):
@@ -378,7 +336,6 @@ def test_files_are_closed_at_the_size_that_the_table_asks_for(tmp_path: Path) ->
 def test_replace_where_means_the_time_zone_that_the_tasks_know(tmp_path: Path) -> None:
     from datetime import datetime, timezone
 
-    from delta_ds.kernel.options.write import parse_write_options
     from delta_ds.kernel.write.finish import finish_write
     from delta_ds.kernel.write.task import write_rows
 
@@ -386,9 +343,7 @@ def test_replace_where_means_the_time_zone_that_the_tasks_know(tmp_path: Path) -
     table = pa.table({"at": pa.array(moments, pa.timestamp("us", "UTC"))})
     write(tmp_path, table)
     # Midnight in New York is five o'clock in UTC: the first row stays.
-    where = {"path": str(tmp_path), "replaceWhere": "at >= '2024-01-01'"}
-    options = parse_write_options(where, overwrite=True)
-    planned = _plan(tmp_path, options, table, overwrite=True)
+    planned = _plan(tmp_path, {"replaceWhere": "at >= '2024-01-01'"}, table, "overwrite")
     result = write_rows(planned.in_time_zone("America/New_York"), table.slice(1).to_batches())
     finish_write(planned, [result])
     assert [row["at"].hour for row in rows(tmp_path)] == [0, 12]

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.exceptions import InvalidOptionError, ProtocolChangedException, TableExistsError
-from delta_ds.kernel.options.write import parse_write_options
+from delta_ds.exceptions import ProtocolChangedException, TableExistsError
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.write.arrow import write_arrow
 from delta_ds.kernel.write.finish import finish_write
+from delta_ds.kernel.write.intent import batch_intent
 from delta_ds.kernel.write.plan import WritePlan, plan_write
+from delta_ds.kernel.write.target import find_target
 from delta_ds.kernel.write.task import write_rows
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
@@ -34,9 +34,8 @@ def write(path: Path, **options: str) -> int | None:
 
 def plan(path: Path, **options: str) -> WritePlan:
     """Of a table that is not there yet."""
-    storage = open_storage(str(path), {})
-    parsed = parse_write_options({"path": str(path), **options}, overwrite=False)
-    return plan_write(storage, None, schema_from_arrow(ROWS.schema), parsed, overwrite=False)
+    intent = batch_intent({"path": str(path), **options}, "append")
+    return plan_write(find_target(intent), schema_from_arrow(ROWS.schema))
 
 
 @pytest.mark.parametrize(("word", "mode"), [("error", "ErrorIfExists"), ("Ignore", "Ignore")])
@@ -72,10 +71,3 @@ def test_without_it_the_conflict_is_what_happened(tmp_path: Path) -> None:
     with pytest.raises(ProtocolChangedException):
         finish_write(late, written)
     assert files(tmp_path) == 1
-
-
-def test_values_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOptionError, match="error or ignore"):
-        parse_write_options({"path": "/p", "ifExists": "maybe"}, overwrite=False)
-    with pytest.raises(InvalidOptionError, match="an overwrite replaces"):
-        parse_write_options({"path": "/p", "ifExists": "error"}, overwrite=True)

@@ -21,6 +21,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
 )
 from delta_ds.kernel.write import schema_enforcement
+from delta_ds.kernel.write.intent import batch_intent
 from delta_ds.kernel.write.schema_enforcement import (
     check_first_write,
     check_new_schema,
@@ -250,16 +251,14 @@ def test_rows_of_partition_values_are_enough_where_the_table_has_the_others(meta
 
 def test_overwriting_the_schema_takes_that_of_the_data() -> None:
     data = StructType((StructField("id", STRING, False, {"comment": "c"}),))
-    how: dict[str, Any] = {"overwrite": True, "overwrite_schema": True, "table_name": "T"}
+    how: dict[str, Any] = {"replaces_schema": True, "table_name": "T"}
     assert check_write(TABLE, data, **how) == StructType((StructField("id", STRING, True, {"comment": "c"}),))
     assert check_write(TABLE, data_schema(TABLE), **how) == TABLE
 
 
-@pytest.mark.parametrize("how", [{"overwrite": False}, {"overwrite": True, "replace_where": True}], ids=str)
-def test_option_has_no_meaning_in_appends_and_partial_overwrites(how: dict[str, Any]) -> None:
-    assert check_write(TABLE, struct(id="long"), overwrite_schema=True, table_name="T", **how) == TABLE
-    data = struct(id="long", y="date")
-    assert condition_of(TABLE, data, overwrite_schema=True, **how) == "DELTA_METADATA_MISMATCH"
+@pytest.mark.parametrize(("mode", "more"), [("append", {}), ("overwrite", {"replaceWhere": "id = 1"})])
+def test_option_has_no_meaning_in_appends_and_partial_overwrites(mode: str, more: dict[str, str]) -> None:
+    assert not batch_intent({"path": "/t", "overwriteSchema": "true", **more}, mode).replaces_schema
 
 
 def test_columns_that_stay_keep_their_id_when_the_schema_is_overwritten() -> None:
@@ -267,8 +266,7 @@ def test_columns_that_stay_keep_their_id_when_the_schema_is_overwritten() -> Non
     schema = check_write(
         table,
         struct(id="long", v="string"),
-        overwrite=True,
-        overwrite_schema=True,
+        replaces_schema=True,
         properties={"delta.columnMapping.mode": "name"},
         features=frozenset(["columnMapping"]),
         table_name="T",
@@ -296,7 +294,7 @@ def test_columns_that_stay_keep_their_id_when_the_schema_is_overwritten() -> Non
 def test_schemas_that_no_table_may_have_are_refused(
     data: StructType, partition_by: list[str], condition: str
 ) -> None:
-    overwriting = condition_of(TABLE, data, overwrite=True, overwrite_schema=True, partition_by=partition_by)
+    overwriting = condition_of(TABLE, data, replaces_schema=True, partition_by=partition_by)
     assert overwriting.startswith(condition)
     with pytest.raises(SchemaError) as caught:
         check_first_write(data, partition_by=partition_by, table_name="T")

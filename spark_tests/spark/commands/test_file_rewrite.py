@@ -1,4 +1,4 @@
-"""Files rewritten by tasks: the same rows, changes and history as when Spark's writer writes them."""
+"""Files rewritten by tasks: the same rows, changes and history whoever evaluates the rules, however rows are found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaTable
 from delta_ds.exceptions import InvariantViolationError
-from delta_ds.spark.commands import dml_command, file_rewrite
+from delta_ds.spark.commands import file_rewrite
 from delta_ds.spark.seam import classic
 from spark_tests.spark.commands.row_changes import (
     COMMANDS,
@@ -20,20 +20,6 @@ from spark_tests.spark.commands.row_changes import (
     state_of,
 )
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_tasks_leave_what_sparks_writer_leaves(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, layout: str
-) -> None:
-    by_tasks, by_spark = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("tasks", "spark"))
-    COMMANDS[command](DeltaTable.forPath(spark, by_tasks))
-    monkeypatch.setattr(dml_command, "tasks_problem", lambda session: "executors lack delta_ds")
-    COMMANDS[command](DeltaTable.forPath(spark, by_spark))
-    assert state_of(by_tasks) == state_of(by_spark)
-
-
 # A generated column and a constraint that only Spark can evaluate, and the same in functions of the kernel.
 FOREIGN = ("shiftright(v, 7)", "levenshtein(coalesce(p, ''), '') < 50")
 KNOWN = ("v DIV 128", "length(coalesce(p, '')) < 50")
@@ -43,19 +29,15 @@ KNOWN = ("v DIV 128", "length(coalesce(p, '')) < 50")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "update all"])  # `g` is not given
 def test_what_only_spark_evaluates_leaves_what_tasks_evaluate(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, layout: str
+    spark: SparkSession, tmp_path: Path, command: str, layout: str
 ) -> None:
-    foreign, known, old = (
+    foreign, known = (
         make_ruled_table(spark, tmp_path / name, LAYOUTS[layout], rules)
-        for name, rules in (("foreign", FOREIGN), ("known", KNOWN), ("old", FOREIGN))
+        for name, rules in (("foreign", FOREIGN), ("known", KNOWN))
     )
     COMMANDS[command](DeltaTable.forPath(spark, foreign))
     COMMANDS[command](DeltaTable.forPath(spark, known))
     assert state_of(foreign) == state_of(known)
-    if "feed" not in layout:
-        monkeypatch.setattr(dml_command, "tasks_problem", lambda session: "executors lack delta_ds")
-        COMMANDS[command](DeltaTable.forPath(spark, old))
-        assert state_of(foreign) == state_of(old)
 
 
 @pytest.mark.parametrize("layout", ["files are replaced", "marked, feed and ids"])

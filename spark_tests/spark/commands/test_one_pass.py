@@ -321,10 +321,15 @@ def test_clauses_of_a_merge_are_one_flat_case(spark: SparkSession, tmp_path: Pat
     for number in range(12):
         merge = merge.whenMatchedUpdate(f"s.id % 12 = {number}", {"v": f"{number} + 1"})
         merge = merge.whenNotMatchedInsert(f"s.id % 12 = {number}", {"id": "s.id", "v": f"-{number}"})
-    with mock.patch.object(DmlExecution, "write", autospec=True, side_effect=DmlExecution.write) as writes:
+    update, insert = DmlExecution.rows_to_update, DmlExecution.insert
+    with (
+        mock.patch.object(DmlExecution, "rows_to_update", autospec=True, side_effect=update) as updates,
+        mock.patch.object(DmlExecution, "insert", autospec=True, side_effect=insert) as inserts,
+    ):
         merge.execute()
-    plan = str(writes.call_args.args[1]._jdf.queryExecution().analyzed().toString())
-    nested = re.search(r"CASE(?:(?!END).)*CASE", plan)
-    assert "CASE" in plan
-    assert nested is None, nested
+    for calls in (updates, inserts):
+        plan = str(calls.call_args.args[1]._jdf.queryExecution().analyzed().toString())
+        nested = re.search(r"CASE(?:(?!END).)*CASE", plan)
+        assert "CASE" in plan
+        assert nested is None, nested
     assert sorted(_in_table(DeltaLog(tmp_path), "id", "v")) == [(n, n + 1 if n < 4 else -n) for n in range(9)]

@@ -15,6 +15,7 @@ from delta_ds.spark.large_tables import matching_files, needed_files
 from delta_ds.spark.session_conf import LARGE_TABLE_CONF
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def every_table_is_large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The numbers of parts that jobs had."""
     parts: list[int] = []
-    load_head, run_parts = matching_files.load_head, matching_files.run_parts
+    load_head, map_in_tasks = matching_files.load_head, matching_files.map_in_tasks
 
     def with_checkpoint(storage: Storage, segment: LogSegment) -> object:
         if segment.checkpoint is None:
@@ -30,13 +31,13 @@ def every_table_is_large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
             segment = find_segment(storage, segment.version)
         return load_head(storage, segment)
 
-    def counted(spark: SparkSession, found: Sequence[Part], work: Any) -> list[bytes]:
+    def counted(spark: SparkSession, function: Any, found: Sequence[Part]) -> list[pa.Table]:
         parts.append(len(found))
-        return run_parts(spark, found, work)
+        return map_in_tasks(spark, function, found)
 
     monkeypatch.setattr(matching_files, "load_head", with_checkpoint)
     for module in (matching_files, needed_files):
-        monkeypatch.setattr(module, "run_parts", counted)
+        monkeypatch.setattr(module, "map_in_tasks", counted)
     spark.conf.set(LARGE_TABLE_CONF, "0")
     yield parts
     spark.conf.unset(LARGE_TABLE_CONF)

@@ -88,7 +88,7 @@ def test_tasks_without_the_package_leave_it_to_the_driver(
     def fail(*_: object) -> list[bytes]:
         raise RuntimeError("... ModuleNotFoundError: No module named 'delta_ds' ...")
 
-    monkeypatch.setattr(matching_files, "run_parts", fail)
+    monkeypatch.setattr(matching_files, "map_in_tasks", fail)
     with caplog.at_level(logging.WARNING, "delta_ds"):
         assert listed(read(spark, partitioned).where("id = 5")) == 1
     (line,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("distributed_planning")]
@@ -101,7 +101,7 @@ def test_a_failure_of_another_kind_is_the_users(
     def fail(*_: object) -> list[bytes]:
         raise DeltaError("the store does not answer")
 
-    monkeypatch.setattr(matching_files, "run_parts", fail)
+    monkeypatch.setattr(matching_files, "map_in_tasks", fail)
     with pytest.raises(Exception, match="the store does not answer"):
         read(spark, partitioned).collect()
 

@@ -17,6 +17,7 @@ from delta_ds.exceptions import ConcurrentAppendException, DeltaConcurrentModifi
 from delta_ds.kernel.alter.properties import set_properties, unset_properties
 from delta_ds.spark.native import writer
 from delta_ds.spark.native.latest_version import LatestVersion
+from delta_ds.spark.session_conf import NATIVE_WRITE_CONF
 from delta_ds.testing import TableBuilder
 
 CHANGED = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
@@ -258,7 +259,11 @@ def test_cached_rows_stay_until_the_session_changes_the_table(spark: SparkSessio
         assert df.count() == 5
         DeltaTable.forPath(spark, table).delete("id = 0")
         assert df.count() == 4
+        spark.conf.set(NATIVE_WRITE_CONF, "false")
+        write(spark.range(5, 6), table)
+        assert df.count() == 5
     finally:
+        spark.conf.unset(NATIVE_WRITE_CONF)
         df.unpersist()
 
 

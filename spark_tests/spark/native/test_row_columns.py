@@ -22,10 +22,11 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.rows.plan import plan_rows
 from delta_ds.kernel.data.write.write_spec import write_spec
-from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.storage.open import open_storage
+from delta_ds.kernel.write.intent import batch_intent
 from delta_ds.kernel.write.overwrite_scope import plan_overwrite
-from delta_ds.kernel.write.plan import WritePlan, newest_snapshot, plan_write
+from delta_ds.kernel.write.plan import WritePlan, plan_write
+from delta_ds.kernel.write.target import find_target, newest_snapshot
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.native.jvm import Jvm, NotNative
@@ -105,7 +106,7 @@ def make_table(path: Path, fields: Sequence[dict[str, Any]], properties: Mapping
 
 def plan(df: DataFrame, path: str, *, native: bool, zone: str = "UTC", **options: str) -> WritePlan:
     overwrite = "replaceWhere" in options
-    parsed = parse_write_options({**options, "path": path}, overwrite=overwrite)
+    intent = batch_intent({**options, "path": path}, "overwrite" if overwrite else "append")
     storage = open_storage(path)
     reader = columns_of(df.sparkSession) if native else None
     data = schemas.from_spark(df.schema)
@@ -114,13 +115,12 @@ def plan(df: DataFrame, path: str, *, native: bool, zone: str = "UTC", **options
     # As `plan_write`, but types that schema enforcement refuses get here: rows may change theirs under way.
     state = replace(snapshot.table_state, table="t")
     rows = plan_rows(data, state, timezone=zone, columns_of=reader)
-    overwrite_scope = plan_overwrite(parsed, state, overwrite, zone)
+    overwrite_scope = plan_overwrite(intent, state, zone)
     files = write_spec(state)
     return WritePlan(
         storage,
         state,
-        overwrite,
-        parsed,
+        intent,
         False,
         False,
         overwrite_scope.guard(rows),
@@ -634,13 +634,10 @@ def test_whole_plan_takes_what_only_spark_evaluates(spark: SparkSession, tmp_pat
     fields = [INT, column("g", array("integer"), generated="array_sort(array(i + 1))")]
     path = make_table(tmp_path / "t", fields, check("array_max(array_sort(g)) > 1"))
     df = spark.sql("select 1 i union all select 2").coalesce(1)
-    storage = open_storage(path)
-    data, options = schemas.from_spark(df.schema), parse_write_options({"path": path}, overwrite=False)
+    data, target = schemas.from_spark(df.schema), find_target(batch_intent({"path": path}, "append"))
     with pytest.raises(UnsupportedFeatureError):
-        plan_write(storage, newest_snapshot(storage), data, options, overwrite=False)
-    planned = plan_write(
-        storage, newest_snapshot(storage), data, options, overwrite=False, columns_of=columns_of(spark)
-    )
+        plan_write(target, data)
+    planned = plan_write(target, data, columns_of=columns_of(spark))
     assert stored_rows(df, planned).toArrow().to_pylist() == [{"i": 1, "g": [2]}, {"i": 2, "g": [3]}]
     with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever Spark wraps around it
         stored_rows(spark.sql("select 0 i"), planned).collect()

@@ -116,11 +116,6 @@ def test_partition_columns_may_have_any_name(session: SparkSession, tmp_path: Pa
     assert DeltaLog(tmp_path / "t").snapshot().partition_columns == ["a`b, c"]
 
 
-def test_cluster_by_makes_a_clustered_table(session: SparkSession, tmp_path: Path) -> None:
-    rows(session, 1).write.format("pydelta").clusterBy("id", "p").save(str(tmp_path / "t"))
-    assert DeltaLog(tmp_path / "t").snapshot().clustering_columns == [["id"], ["p"]]
-
-
 def test_layout_that_delta_does_not_have_is_refused(session: SparkSession, tmp_path: Path) -> None:
     writer = rows(session, 1).write.format("pydelta")
     with pytest.raises(UnsupportedOperationError, match=r"bucketBy\(id\)"):

@@ -56,6 +56,12 @@ S = SqlText
         ("WITH q AS (SELECT 1) INSERT OVERWRITE TABLE t PARTITION (p = f(1, 2), q) IF NOT EXISTS FROM q SELECT *",
          Insert(T, S("FROM q SELECT *"), True, ((("p",), S("f(1, 2)")), (("q",), None)), True,
                 ctes=S("WITH q AS (SELECT 1)"))),
+        ("INSERT OVERWRITE t WITH (`userMetadata` = 'told', 'maxRecordsPerFile' = 1) BY NAME WITH q AS (SELECT 1) "
+         "TABLE q",
+         Insert(T, S("WITH q AS (SELECT 1) TABLE q"), True, by_name=True,
+                options={"userMetadata": "told", "maxRecordsPerFile": "1"})),
+        ("INSERT INTO t WITH (mergeSchema = true) REPLACE WHERE a = 1 SELECT 3",
+         Insert(T, S("SELECT 3"), replace_where=S("a = 1"), options={"mergeSchema": "true"})),
         ("INSERT INTO t REPLACE WHERE a IN (SELECT 1) AND b = 2 SELECT 3",
          Insert(T, S("SELECT 3"), replace_where=S("a IN (SELECT 1) AND b = 2"))),
     ],

@@ -88,15 +88,15 @@ def usable_predicate(snapshot: Snapshot, parts: Sequence[Expression], timezone: 
     parts
         Each implied by the predicate, not bound.
     """
-    kept = []
+    usable = []
     for part in (piece for whole in parts for piece in conjuncts(whole)):
         try:
             bind(part, snapshot.schema, timezone)
         except DeltaError:
             # Not an expression of the kernel's: Spark evaluates it on every row, only no file is skipped by it.
             continue
-        kept.append(part)
-    return conjunction(kept)
+        usable.append(part)
+    return conjunction(usable)
 
 
 def all_evaluable(snapshot: Snapshot, parts: Sequence[Expression], timezone: str) -> bool:
@@ -117,13 +117,13 @@ def distinct_partitions(snapshot: Snapshot, timezone: str) -> tuple[pa.Table, pa
     pyarrow.Int64Array
         For each live file the row of its tuple.
     """
-    wanted = {}
+    columns = {}
     for name, physical in zip(snapshot.partition_columns, snapshot.physical_partition_columns, strict=True):
         field = snapshot.schema.find(name)
         assert field is not None  # a snapshot without its partition columns is refused
-        wanted[field.name] = (physical, field.type)
-    found = partition_tuples(snapshot.live_files(), wanted, frozenset(), timezone)
-    return found.table, _one(found.code)
+        columns[field.name] = (physical, field.type)
+    tuples = partition_tuples(snapshot.live_files(), columns, frozenset(), timezone)
+    return tuples.table, _one(tuples.code)
 
 
 def with_row_counts(snapshot: Snapshot, files: CandidateFiles) -> CandidateFiles:
@@ -139,8 +139,8 @@ def with_row_counts(snapshot: Snapshot, files: CandidateFiles) -> CandidateFiles
     table = snapshot.live_files().table.take(files_rows(snapshot, files))
     deleted = pc.fill_null(pc.struct_field(table["deletionVector"], "cardinality").cast(pa.int64()), 0)
     rows = [
-        known if known is not None else count(path) - gone
-        for known, path, gone in zip(
+        count_in_log if count_in_log is not None else count(path) - gone
+        for count_in_log, path, gone in zip(
             files.rows.to_pylist(), files.paths.to_pylist(), deleted.to_pylist(), strict=True
         )
     ]
@@ -149,5 +149,5 @@ def with_row_counts(snapshot: Snapshot, files: CandidateFiles) -> CandidateFiles
 
 def files_rows(snapshot: Snapshot, files: CandidateFiles) -> pa.Int64Array:
     """The row numbers of files in `LiveFiles.table` of this process, which can differ from their own numbers."""
-    known = _one(snapshot.live_files().table["path"])
-    return pc.index_in(files.paths, value_set=known).cast(pa.int64())
+    live_paths = _one(snapshot.live_files().table["path"])
+    return pc.index_in(files.paths, value_set=live_paths).cast(pa.int64())

@@ -13,11 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.arrow_buffers import integers, mask
-from delta_ds.kernel.commands.dml.task import CLAUSE, COPY, DELETE, FILE, NONE, ROW, SOURCE, UPDATE
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+# Where a row of the table is: the number of its file among the candidates, and its position there.
+FILE, ROW = "__pydelta_file", "__pydelta_row"
+# The number of the clause that changes a row; and of one that none changes.
+CLAUSE, NONE = "__pydelta_clause", -1
+# The number of the row of a MERGE's source that matches.
+SOURCE = "__pydelta_source"
+# What a clause does to a row.
+UPDATE, INSERT, DELETE = range(3)
 
 
 def by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
@@ -75,7 +83,7 @@ class ChangedRows:
         if not first.all() and not repeated:
             return None
         chosen = first & (clauses != NONE)
-        found = np.array([*actions, COPY])[clauses[chosen]]
+        found = np.array(actions)[clauses[chosen]]
         assert np.isin(found, (UPDATE, DELETE)).all()
         places_and_source = {FILE, ROW, CLAUSE, SOURCE}
         values = rows.drop_columns([name for name in rows.column_names if name in places_and_source])

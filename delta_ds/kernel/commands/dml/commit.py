@@ -162,8 +162,8 @@ def _row_changes(snapshot: Snapshot, change: DmlCommand, staged: StagedFiles) ->
     scope = change.rows
     if scope is None or change.removed:
         return None
-    wanted = bound_predicate(snapshot, scope.wanted, change.timezone)
-    return RowChanges(change.deleted, wanted, scope.misses_count, staged)
+    predicate = bound_predicate(snapshot, scope.wanted, change.timezone)
+    return RowChanges(change.deleted, predicate, scope.misses_count, staged)
 
 
 def discard_folder(snapshot: Snapshot, folder: str) -> None:
@@ -207,9 +207,9 @@ class _Marked:
 def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], staged: StagedFiles) -> _Marked:
     if not deleted:
         return _Marked()
-    found = _bodies(snapshot, list(deleted))
-    before = {path: vector_descriptor(body.get("deletionVector")) for path, body in found.items()}
-    records = {path: _physical_rows(snapshot, body) for path, body in found.items()}
+    bodies = _bodies(snapshot, list(deleted))
+    before = {path: vector_descriptor(body.get("deletionVector")) for path, body in bodies.items()}
+    records = {path: _physical_rows(snapshot, body) for path, body in bodies.items()}
     vectors: dict[str, npt.NDArray[np.uint64]] = {}
     emptied: list[str] = []
     for path, positions in deleted.items():
@@ -225,9 +225,9 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
         staged.add(files)
     new: dict[str, AddFile] = {
         path: {
-            **found[path],
+            **bodies[path],
             "deletionVector": as_action(vector),
-            "stats": with_wide_bounds(found[path].get("stats"), records[path]),
+            "stats": with_wide_bounds(bodies[path].get("stats"), records[path]),
         }
         for path, vector in written.items()
     }
@@ -245,12 +245,12 @@ def _rows(snapshot: Snapshot, paths: Sequence[str]) -> pa.Int64Array:
 
 def _bodies(snapshot: Snapshot, paths: Sequence[str]) -> dict[str, AddFile]:
     """The `add` actions of live files, by their paths."""
-    wanted = texts(list(paths))
-    found: dict[str, AddFile] = {}
-    for table in _describe_files(snapshot, _rows(snapshot, paths), wanted):
+    path_array = texts(list(paths))
+    by_path: dict[str, AddFile] = {}
+    for table in _describe_files(snapshot, _rows(snapshot, paths), path_array):
         for body in add_bodies(table):
-            found[body["path"]] = body
-    return found
+            by_path[body["path"]] = body
+    return by_path
 
 
 def _describe_files(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -> Iterator[pa.Table]:

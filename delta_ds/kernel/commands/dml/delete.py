@@ -18,12 +18,12 @@ from delta_ds.exceptions import PredicateError
 from delta_ds.kernel import operations
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, ROW
+from delta_ds.kernel.commands.dml.changed_rows import DELETE as ROW_GOES
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
-from delta_ds.kernel.commands.dml.task import CLAUSE, FILE, ROW
-from delta_ds.kernel.commands.dml.task import DELETE as ROW_GOES
 from delta_ds.kernel.data.read.ahead import threads_for
 from delta_ds.kernel.data.read.matching import Matching
 from delta_ds.kernel.data.read.plan import ReadPlan

@@ -18,11 +18,10 @@ from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.arrow_buffers import integers, mask
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
-from delta_ds.kernel.commands.dml.changed_rows import ChangedRows, by_file, patch
+from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, together
-from delta_ds.kernel.commands.dml.task import SOURCE
 from delta_ds.kernel.data.read.data_file import errors_name_file
 from delta_ds.kernel.data.read.decoding import BATCH_ROWS
 from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS

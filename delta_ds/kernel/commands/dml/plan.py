@@ -11,7 +11,7 @@ from collections.abc import Collection
 from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.data.rows.generated import generation_expression
 from delta_ds.kernel.data.rows.identity import is_identity
-from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
+from delta_ds.kernel.data.rows.plan import ColumnsOf, plan_changed_rows
 from delta_ds.kernel.data.write.write_spec import write_spec
 from delta_ds.kernel.features import (
     CHANGE_DATA_FEED,
@@ -19,7 +19,7 @@ from delta_ds.kernel.features import (
     DELETION_VECTORS,
 )
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.write import WriteOptions
+from delta_ds.kernel.options.session_facts import SessionFacts
 from delta_ds.kernel.properties import (
     TARGET_FILE_SIZE,
 )
@@ -27,6 +27,7 @@ from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
+from delta_ds.kernel.write.intent import command_intent
 from delta_ds.kernel.write.overwrite_scope import NOTHING, OverwriteScope
 from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.records import dataclass, field, replace
@@ -40,8 +41,6 @@ class DmlPlan:
     ----------
     write
         How rows become rows of the table and are laid into files, and what the table is afterwards.
-    before
-        The same for rows as they were, which need not meet any check: they go to change files only.
     records_changes
         Whether change files are written.
     tracked
@@ -53,11 +52,15 @@ class DmlPlan:
     """
 
     write: WritePlan
-    before: RowPlan
     records_changes: bool
     tracked: bool
     uses_deletion_vectors: bool
     folder: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def inserts(self) -> WritePlan:
+        """How new rows are written: nothing of theirs is to be kept, and ids follow from where they come to lie."""
+        return replace(self.write, files=replace(self.write.files, extra_columns=()))
 
 
 def plan_dml(
@@ -68,7 +71,7 @@ def plan_dml(
     generates: Collection[str] = (),
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
-    max_records_per_file: int | None = None,
+    facts: SessionFacts | None = None,
 ) -> DmlPlan:
     """Plan a change of rows of a version.
 
@@ -86,8 +89,8 @@ def plan_dml(
         The session time zone.
     columns_of
         Given where another engine evaluates the table's expressions, see `plan_rows`.
-    max_records_per_file
-        Rows of a file at most; None: any number.
+    facts
+        What the session says of the files that are written.
 
     Raises
     ------
@@ -98,26 +101,28 @@ def plan_dml(
     name = snapshot.storage.url
     snapshot.table_state.check_writable()
     state = after or snapshot.table_state
+    records_changes = state.enabled(CHANGE_DATA_FEED)
     rows = plan_changed_rows(
         state, computed=computed, generates=generates, timezone=timezone, columns_of=columns_of
     )
+    intent = command_intent(name, facts or SessionFacts())
     files = write_spec(
         state,
-        max_records_per_file=max_records_per_file,
+        compression=intent.options.compression,
+        max_records_per_file=intent.options.max_records_per_file,
         target_file_size=TARGET_FILE_SIZE.of(state.properties),
         timezone=timezone,
         clustering_columns=snapshot.clustering_paths,
         extra_columns=tuple(StructField(name, LONG) for name in state.row_tracking_columns),
     )
     write = WritePlan(
-        storage=snapshot.storage, state=state, overwrite=False, options=WriteOptions(path=name),
+        storage=snapshot.storage, state=state, intent=intent,
         new_protocol=state.protocol != snapshot.protocol, new_metadata=state.metadata != snapshot.metadata,
-        rows=rows, files=files, overwrite_scope=OverwriteScope(NOTHING),
+        rows=rows, files=files, overwrite_scope=OverwriteScope(NOTHING, records_changes=records_changes),
     )  # fmt: skip
     return DmlPlan(
         write=write,
-        before=replace(rows, checks=(), identities=()),
-        records_changes=state.enabled(CHANGE_DATA_FEED),
+        records_changes=records_changes,
         tracked=bool(state.row_tracking_columns),
         uses_deletion_vectors=state.enabled(DELETION_VECTORS),
     )
@@ -189,5 +194,5 @@ def evolve_table(snapshot: Snapshot, schema: StructType) -> TableState:
     SchemaError
         The table cannot have the schema.
     """
-    wanted = replace(snapshot.metadata, schema_string=schema_to_json(schema))
-    return with_metadata(snapshot.table_state, wanted, keep_names=False)
+    evolved = replace(snapshot.metadata, schema_string=schema_to_json(schema))
+    return with_metadata(snapshot.table_state, evolved, keep_names=False)

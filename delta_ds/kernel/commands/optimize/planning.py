@@ -122,7 +122,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     rows = _files_to_consider(snapshot, request)
     table = snapshot.live_files().table
     partitions = bins.partition_numbers(table.take(integers(rows)), snapshot.physical_partition_columns)
-    places, found = _places(snapshot, request, curve, rows)
+    places, zcube_counts = _places(snapshot, request, curve, rows)
     chosen = [rows[p] for p in places]
     limit = DATA_SKIPPING_NUM_INDEXED_COLS.of(snapshot.metadata.configuration)
     return OptimizePlan(
@@ -133,7 +133,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
         curve=curve,
         considered=len(rows),
         partitions=len(np.unique(partitions[np.concatenate(places)])) if places else 0,
-        zcubes=found,
+        zcubes=zcube_counts,
         columns_with_statistics=min(int(limit), len(snapshot.schema)),
         description=description,
     )
@@ -176,11 +176,11 @@ def in_partitions(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | No
     if not snapshot.partition_columns:
         return np.arange(table.num_rows, dtype=np.int64)
     names = snapshot.physical_partition_columns
-    wanted = pa.table(
+    chosen = pa.table(
         {name: array_of_values([p.get(name) for p in partitions], pa.string()) for name in names}
     )
     stored = pa.table({name: field_of(table["partitionValues"], name) for name in names})
-    both = pa.concat_tables([stored, wanted]).combine_chunks()
+    both = pa.concat_tables([stored, chosen]).combine_chunks()
     columns = [column.combine_chunks() for column in both.columns]
     nested = pa.table({"partitionValues": pa.StructArray.from_arrays(columns, names=list(names))})
     codes = bins.partition_numbers(nested, names)
@@ -198,10 +198,10 @@ def _places(
     settings = request.settings
     target = file_size(snapshot.metadata.configuration, request)
     if curve is not None and curve.kind == HILBERT:
-        known = zcubes.zcubes_of(snapshot, [show(path) for path in curve.columns])
-        taken, found = zcubes.choose_files(known, sizes, settings.min_cube_size, request.kind == FULL)
+        cubes = zcubes.zcubes_of(snapshot, [show(path) for path in curve.columns])
+        taken, zcube_counts = zcubes.choose_files(cubes, sizes, settings.min_cube_size, request.kind == FULL)
         most = max(settings.target_cube_size, settings.min_cube_size)
-        return [taken[b] for b in bins.pack_bins(sizes[taken], partitions[taken], most)], found
+        return [taken[b] for b in bins.pack_bins(sizes[taken], partitions[taken], most)], zcube_counts
     if curve is not None:
         return bins.pack_bins(sizes, partitions, int(sizes.sum())), None
     if request.kind in REORG:
@@ -228,9 +228,10 @@ def _bins(
     if curve is None:
         if request.kind not in REORG or not snapshot.clustering_columns:
             return tuple(Bin(group) for group in groups)
-        kept = zcubes.kept_tags(snapshot, [group[0].path for group in groups])
+        tags_and_providers = zcubes.kept_tags(snapshot, [group[0].path for group in groups])
         return tuple(
-            Bin(group, None, tags, provider) for group, (tags, provider) in zip(groups, kept, strict=True)
+            Bin(group, None, tags, provider)
+            for group, (tags, provider) in zip(groups, tags_and_providers, strict=True)
         )
     target = file_size(snapshot.metadata.configuration, request)
     columns = [show(path) for path in curve.columns]

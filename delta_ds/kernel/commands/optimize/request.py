@@ -79,18 +79,18 @@ def settings_of(configuration: Mapping[str, str]) -> OptimizeSettings:
     InvalidOptionError
         A value that a setting does not take.
     """
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, (attribute, parse) in SETTINGS.items():
         text = configuration.get(name)
         if text is None:
             continue
         try:
-            given[attribute] = parse(text)
+            values[attribute] = parse(text)
         except ValueError as error:
             raise InvalidOptionError(
                 f"the session setting {name} cannot be {text!r}: {error}", parameters={"setting": name}
             ) from error
-    return OptimizeSettings(**given)
+    return OptimizeSettings(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,6 @@ class OptimizeRequest:
         """The same request with other sizes."""
         from dataclasses import fields
 
-        known = {f.name for f in fields(OptimizeSettings)}
-        assert known.issuperset(changes)
+        names = {f.name for f in fields(OptimizeSettings)}
+        assert names.issuperset(changes)
         return replace(self, settings=replace(self.settings, **changes))

@@ -67,16 +67,16 @@ def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.
     """
     storage = snapshot.storage
     live = snapshot.live_files().table
-    found = [live["path"], vector_files(live["deletionVector"])]
+    columns = [live["path"], vector_files(live["deletionVector"])]
 
     def removes_of(segment: LogSegment) -> list[pa.StructArray]:
         return [] if segment.checkpoint is None else list(_removes(storage, segment.checkpoint))
 
     segment, removes = with_fallback(storage, snapshot.segment, removes_of)
-    found += [part for rows in removes for part in _named_paths(_young(rows, cutoff_ms))]
+    columns += [part for rows in removes for part in _named_paths(_young(rows, cutoff_ms))]
     base = -1 if segment.checkpoint is None else segment.checkpoint.version
-    found += _named_in_commits(snapshot, listing, base, cutoff_ms)
-    return _distinct(found, storage)
+    columns += _named_in_commits(snapshot, listing, base, cutoff_ms)
+    return _distinct(columns, storage)
 
 
 def needed_by_commits(
@@ -87,11 +87,11 @@ def needed_by_commits(
     Together with `needed_in_part` of all parts of it, these are the needed paths.
     """
     live = head.state.files.table
-    found = [live["path"], vector_files(live["deletionVector"])]
+    columns = [live["path"], vector_files(live["deletionVector"])]
     checkpoint = snapshot.segment.checkpoint
     assert checkpoint is not None
-    found += _named_in_commits(snapshot, listing, checkpoint.version, cutoff_ms)
-    return _distinct(found, snapshot.storage)
+    columns += _named_in_commits(snapshot, listing, checkpoint.version, cutoff_ms)
+    return _distinct(columns, snapshot.storage)
 
 
 def needed_in_part(older: OlderFiles, part: Part, cutoff_ms: int) -> pa.ChunkedArray:
@@ -102,13 +102,13 @@ def needed_in_part(older: OlderFiles, part: Part, cutoff_ms: int) -> pa.ChunkedA
     DeltaError
         As `needed_paths`.
     """
-    found: list[pa.ChunkedArray] = []
+    columns: list[pa.ChunkedArray] = []
     for piece in pieces(older.storage, part):
         for live in select(older, [piece], None, map):
-            found += [live["path"], vector_files(live["deletionVector"])]
+            columns += [live["path"], vector_files(live["deletionVector"])]
         for rows in _removes_in(older.storage, piece):
-            found += _named_paths(_young(rows, cutoff_ms))
-    return _distinct(found, older.storage)
+            columns += _named_paths(_young(rows, cutoff_ms))
+    return _distinct(columns, older.storage)
 
 
 def _named_in_commits(
@@ -135,8 +135,8 @@ def paths_added_since(storage: Storage, version: int, below: int | None = None) 
     """
     commits = list_log(storage, version + 1).commits
     files = [file for v, file in commits.items() if v > version and (below is None or v < below)]
-    found = [part for rows in read_log_rows(storage, files, "add", "cdc") for part in _named_paths(rows)]
-    return _distinct(found, storage)
+    columns = [part for rows in read_log_rows(storage, files, "add", "cdc") for part in _named_paths(rows)]
+    return _distinct(columns, storage)
 
 
 def _distinct(parts: Sequence[pa.ChunkedArray], storage: Storage) -> pa.ChunkedArray:
@@ -198,23 +198,25 @@ def _removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa.StructArra
 def _removes_in(storage: Storage, part: Part) -> Iterator[pa.StructArray]:
     if "remove" not in part.actions:
         return
-    wanted = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
+    struct_type = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
     with open_file(storage, part.files, part.path, part.footer) as opened:
-        present = [f.name for f in opened.schema.field("remove").type if wanted.get_field_index(f.name) >= 0]
+        present = [
+            f.name for f in opened.schema.field("remove").type if struct_type.get_field_index(f.name) >= 0
+        ]
         table = opened.read([f"remove.{name}" for name in present], part.groups)
     for rows in table["remove"].chunks:
         rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
         if len(rows):
-            columns = [_conform(rows, field) for field in wanted]
-            yield pa.StructArray.from_arrays(columns, fields=list(wanted))
+            columns = [_conform(rows, field) for field in struct_type]
+            yield pa.StructArray.from_arrays(columns, fields=list(struct_type))
 
 
-def _conform(rows: pa.StructArray, wanted: pa.Field) -> pa.Array:
+def _conform(rows: pa.StructArray, field: pa.Field) -> pa.Array:
     """A field of actions in a checkpoint."""
-    if rows.type.get_field_index(wanted.name) < 0:
-        return pa.nulls(len(rows), wanted.type)
-    values = field_of(rows, wanted.name)
-    return as_vectors(values, wanted.type) if pa.types.is_struct(wanted.type) else values.cast(wanted.type)
+    if rows.type.get_field_index(field.name) < 0:
+        return pa.nulls(len(rows), field.type)
+    values = field_of(rows, field.name)
+    return as_vectors(values, field.type) if pa.types.is_struct(field.type) else values.cast(field.type)
 
 
 # ---------------------------------------------------------------- deletion vectors
@@ -248,11 +250,11 @@ def vector_paths(vectors: pa.StructArray) -> pa.Array:
     key = pc.binary_join_element_wise(kinds.cast(pa.string()), names, texts([" "])[0])
     encoded = pc.if_else(inline, pa.nulls(1, pa.string())[0], key).dictionary_encode()
     named = encoded.dictionary.to_pylist()
-    found = _uuid_paths(named)
-    if found is None:
+    paths = _uuid_paths(named)
+    if paths is None:
         keys = [text.partition(" ") for text in named]
-        found = [DeletionVectorDescriptor(kind, name, None, 0, 0).path or "" for kind, _, name in keys]
-    return texts(found).take(encoded.indices)
+        paths = [DeletionVectorDescriptor(kind, name, None, 0, 0).path or "" for kind, _, name in keys]
+    return texts(paths).take(encoded.indices)
 
 
 def _uuid_paths(named: list[str]) -> list[str] | None:

@@ -74,13 +74,13 @@ def _children(kind: pa.DataType) -> list[pa.Field]:
     return [kind.field(i) for i in range(kind.num_fields)]
 
 
-def select_leaves(schema: pa.Schema, wanted: StructType, mode: str) -> list[int]:
+def select_leaves(schema: pa.Schema, table: StructType, mode: str) -> list[int]:
     """The Parquet leaf columns that the wanted columns need, ascending.
 
     Of a struct only the wanted fields are read; where the file has none of them, one leaf is, as it
     tells which structs are null.
     """
-    return _select_fields(list(schema), wanted, 0, mode)
+    return _select_fields(list(schema), table, 0, mode)
 
 
 def first_leaves(fields: Iterable[pa.Field], first: int = 0) -> list[int]:
@@ -91,23 +91,23 @@ def first_leaves(fields: Iterable[pa.Field], first: int = 0) -> list[int]:
     return starts
 
 
-def _select_fields(fields: Sequence[pa.Field], wanted: StructType, first: int, mode: str) -> list[int]:
+def _select_fields(fields: Sequence[pa.Field], table: StructType, first: int, mode: str) -> list[int]:
     starts = first_leaves(fields, first)
     chosen: list[int] = []
-    for index, field in zip(match_fields(fields, wanted, mode), wanted, strict=True):
+    for index, field in zip(match_fields(fields, table, mode), table, strict=True):
         if index is not None:
             chosen += _select(fields[index].type, field.type, starts[index], mode)
     return sorted(set(chosen))
 
 
-def _select(file_type: pa.DataType, wanted: DataType, first: int, mode: str) -> list[int]:
-    if isinstance(wanted, StructType) and pa.types.is_struct(file_type):
-        return _select_fields(list(file_type), wanted, first, mode) or [first]
-    if isinstance(wanted, ArrayType) and is_list(file_type):
-        return _select(file_type.value_type, wanted.element, first, mode)
-    if isinstance(wanted, MapType) and pa.types.is_map(file_type):
+def _select(file_type: pa.DataType, table_type: DataType, first: int, mode: str) -> list[int]:
+    if isinstance(table_type, StructType) and pa.types.is_struct(file_type):
+        return _select_fields(list(file_type), table_type, first, mode) or [first]
+    if isinstance(table_type, ArrayType) and is_list(file_type):
+        return _select(file_type.value_type, table_type.element, first, mode)
+    if isinstance(table_type, MapType) and pa.types.is_map(file_type):
         value = first + _count_leaves(file_type.key_type)
-        return [*range(first, value), *_select(file_type.item_type, wanted.value, value, mode)]
+        return [*range(first, value), *_select(file_type.item_type, table_type.value, value, mode)]
     return list(range(first, first + _count_leaves(file_type)))
 
 
@@ -115,7 +115,7 @@ def _count_leaves(file_type: pa.DataType) -> int:
     return sum(_count_leaves(child.type) for child in _children(file_type)) or 1
 
 
-def match_fields(fields: Sequence[pa.Field], wanted: StructType, mode: str) -> list[int | None]:
+def match_fields(fields: Sequence[pa.Field], table: StructType, mode: str) -> list[int | None]:
     """For each wanted field the index of the file's field, or None where the file has none.
 
     By id in mode `id` (a field without one goes by name), else by physical name: exactly, then ignoring case.
@@ -145,7 +145,7 @@ def match_fields(fields: Sequence[pa.Field], wanted: StructType, mode: str) -> l
             raise DataFileError(f"column {name} matches several columns of the file: {names}")
         return candidates[0] if candidates else None
 
-    return [find(field) for field in wanted]
+    return [find(field) for field in table]
 
 
 def compile_columns(

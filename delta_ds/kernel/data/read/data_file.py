@@ -163,10 +163,10 @@ class DataFile:
         with closing(rows):
             while True:
                 with errors_name_file(self._plan, self._piece):
-                    found = next(rows, None)
-                if found is None:
+                    batch = next(rows, None)
+                if batch is None:
                     return
-                yield found
+                yield batch
 
     def _read(
         self,
@@ -177,13 +177,13 @@ class DataFile:
         selection: Positions | None,
     ) -> Generator[tuple[int, np.ndarray[Any, Any] | None, pa.RecordBatch], None, None]:
         deleted = self._deleted if selection is None else None
-        wanted = self._piece.selection if selection is None else selection
+        chosen = self._piece.selection if selection is None else selection
         for first, batch in self._physical(groups, columns.layout.leaves, batch_rows, use_threads):
-            kept = _kept(first, batch.num_rows, deleted, wanted)
-            if kept is not None:
-                batch = batch.filter(mask(kept)) if kept.any() else batch.slice(0, 0)
+            is_read = _kept(first, batch.num_rows, deleted, chosen)
+            if is_read is not None:
+                batch = batch.filter(mask(is_read)) if is_read.any() else batch.slice(0, 0)
             if batch.num_rows:
-                yield first, kept, columns.output(batch, first, kept)
+                yield first, is_read, columns.output(batch, first, is_read)
 
     def _physical(
         self, groups: Sequence[int], leaves: list[int], batch_rows: int | None, use_threads: bool
@@ -196,9 +196,9 @@ class DataFile:
                 yield at, _rows_only(min(step, end - at))
             return
         metadata = self._file.metadata
-        found = [metadata.row_group(number) for number in groups]
-        rows = batch_rows or decoding.batch_rows(found, leaves)
-        texts = decoding.small_dictionaries(found[0], leaves)
+        row_groups = [metadata.row_group(number) for number in groups]
+        rows = batch_rows or decoding.batch_rows(row_groups, leaves)
+        texts = decoding.small_dictionaries(row_groups[0], leaves)
         reader = (self._open(metadata=metadata, read_dictionary=texts) if texts else self._file).reader
         for read in reader.iter_batches(
             rows, row_groups=list(groups), column_indices=leaves, use_threads=use_threads
@@ -233,18 +233,18 @@ def _kept(
     first: int, rows: int, deleted: Positions | None, selection: Positions | None
 ) -> np.ndarray[Any, Any] | None:
     """The mask of live rows among `rows` from position `first`; None for all."""
-    kept = None
+    is_read = None
     if selection is not None:
         chosen = _within(selection, first, rows)
         if len(chosen) < rows:
-            kept = np.zeros(rows, np.bool_)
-            kept[chosen] = True
+            is_read = np.zeros(rows, np.bool_)
+            is_read[chosen] = True
     if deleted is not None:
         gone = _within(deleted, first, rows)
         if len(gone):
-            kept = np.ones(rows, np.bool_) if kept is None else kept
-            kept[gone] = False
-    return kept
+            is_read = np.ones(rows, np.bool_) if is_read is None else is_read
+            is_read[gone] = False
+    return is_read
 
 
 def _within(positions: Positions, first: int, rows: int) -> np.ndarray[Any, Any]:

@@ -139,11 +139,11 @@ class FileColumns:
         if not len(self._schema):
             return batch
         rows = batch.num_rows
-        found = self.layout.convert(batch)
-        from_file = iter(found)
+        columns = self.layout.convert(batch)
+        from_file = iter(columns)
         arrays = [next(from_file) if one is None else repeat(one, rows) for one in self._constants]
         if self._metadata is not None:
-            arrays.append(self._metadata.column(rows, first, kept, found[self.layout.tracked :]))
+            arrays.append(self._metadata.column(rows, first, kept, columns[self.layout.tracked :]))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 

@@ -39,10 +39,10 @@ class Matching:
         self.predicate: Expression = plan.predicate
         self.schema = output_schema(plan)
         asked = dict.fromkeys(column.path[0] for column in columns(self.predicate))
-        found = [table.find(name) for name in asked]
-        first = StructType(tuple(field for field in found if field is not None))
-        known = set(first.names)
-        others = StructType(tuple(field for field in plan.schema if field.name not in known))
+        fields = [table.find(name) for name in asked]
+        first = StructType(tuple(field for field in fields if field is not None))
+        names = set(first.names)
+        others = StructType(tuple(field for field in plan.schema if field.name not in names))
         hidden = tuple(field for field in first if field.name not in plan.schema.names)
         self._first = Layouts(replace(plan, schema=first, metadata_columns=()))
         self._others = Layouts(replace(plan, schema=others))
@@ -64,13 +64,13 @@ class Matching:
             for groups in file.row_groups(whole):
                 if first.layout.leaves and others.layout.leaves:
                     for group in groups:
-                        found = self._find(file, first, group, use_threads)
-                        yield from self._complete(file, found, others, group, use_threads)
+                        matches = self._find(file, first, group, use_threads)
+                        yield from self._complete(file, matches, others, group, use_threads)
                 else:
                     for _, _, batch in file.read(whole, groups, None, use_threads):
-                        kept = batch.filter(self._matches(batch))
-                        if kept.num_rows:
-                            yield kept.select(self.schema.names)
+                        matching = batch.filter(self._matches(batch))
+                        if matching.num_rows:
+                            yield matching.select(self.schema.names)
 
     def _matches(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         from delta_ds.kernel.expressions.evaluate import evaluate
@@ -79,29 +79,29 @@ class Matching:
 
     def _find(self, file: DataFile, first: FileColumns, group: int, use_threads: bool) -> list[_Found]:
         """The matching rows of a row group, as far as the columns of the predicate go."""
-        found = []
-        for start, kept, batch in file.read(first, [group], None, use_threads):
+        parts = []
+        for start, is_read, batch in file.read(first, [group], None, use_threads):
             matches = self._matches(batch)
             if matches.true_count:
                 places = np.flatnonzero(flags(matches))
-                if kept is not None:
-                    places = np.flatnonzero(kept)[places]
-                found.append(_Found((places + start).astype(np.uint64), batch.filter(matches)))
-        return found
+                if is_read is not None:
+                    places = np.flatnonzero(is_read)[places]
+                parts.append(_Found((places + start).astype(np.uint64), batch.filter(matches)))
+        return parts
 
     def _complete(
-        self, file: DataFile, found: Sequence[_Found], others: FileColumns, group: int, use_threads: bool
+        self, file: DataFile, parts: Sequence[_Found], others: FileColumns, group: int, use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
         """The rows found with all their columns; reading ends behind the last of them."""
-        if not found:
+        if not parts:
             return
-        positions = np.concatenate([part.positions for part in found])
-        known = pa.Table.from_batches([part.rows for part in found])
+        positions = np.concatenate([part.positions for part in parts])
+        columns = pa.Table.from_batches([part.rows for part in parts])
         done = 0
         for _, _, batch in file.read(others, [group], None, use_threads, positions):
             rows = batch.num_rows
             arrays: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
-            arrays.update(zip(known.column_names, known.slice(done, rows).columns, strict=True))
+            arrays.update(zip(columns.column_names, columns.slice(done, rows).columns, strict=True))
             yield from pa.table([arrays[name] for name in self.schema.names], schema=self.schema).to_batches()
             done += rows
             if done == len(positions):

@@ -69,7 +69,10 @@ def can_store(source: DataType, target: DataType, implicit: bool = False) -> boo
         return True
     if isinstance(source, StructType) and isinstance(target, StructType):
         fields = [(f, target.find(f.name)) for f in source]
-        return all(wanted is not None and can_store(f.type, wanted.type, implicit) for f, wanted in fields)
+        return all(
+            counterpart is not None and can_store(f.type, counterpart.type, implicit)
+            for f, counterpart in fields
+        )
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         return can_store(source.element, target.element, implicit)
     if isinstance(source, MapType) and isinstance(target, MapType):
@@ -91,12 +94,14 @@ class Casting:
     implicit: bool = False
 
 
-def compile_column(found: pa.DataType, field: StructField, casting: Casting, path: str) -> Converter | None:
+def compile_column(
+    data_type: pa.DataType, field: StructField, casting: Casting, path: str
+) -> Converter | None:
     """The conversion of one incoming column, or None where its arrays are already what the table has.
 
     Parameters
     ----------
-    found
+    data_type
         The Arrow type of the incoming arrays.
     field
         The column of the table.
@@ -110,29 +115,29 @@ def compile_column(found: pa.DataType, field: StructField, casting: Casting, pat
     SchemaError
         Values of that type are not stored in such a column (`DELTA_FAILED_TO_MERGE_FIELDS`).
     """
-    return _compile(found, field.type, casting, path)
+    return _compile(data_type, field.type, casting, path)
 
 
-def _compile(found: pa.DataType, wanted: DataType, casting: Casting, path: str) -> Converter | None:
-    if pa.types.is_dictionary(found):
-        inner = _compile(found.value_type, wanted, casting, path)
+def _compile(data_type: pa.DataType, table_type: DataType, casting: Casting, path: str) -> Converter | None:
+    if pa.types.is_dictionary(data_type):
+        inner = _compile(data_type.value_type, table_type, casting, path)
         return _then(lambda array: array.dictionary_decode(), inner)
-    if pa.types.is_run_end_encoded(found):
-        return _then(pc.run_end_decode, _compile(found.value_type, wanted, casting, path))
-    if isinstance(found, pa.BaseExtensionType):
-        return _then(lambda array: array.storage, _compile(found.storage_type, wanted, casting, path))
-    if pa.types.is_null(found):
-        target = arrow_type(wanted)
-        return None if found == target else lambda array: pa.nulls(len(array), target)
-    if wanted == VARIANT:
-        return _variant(found, path)
-    if isinstance(wanted, StructType) and pa.types.is_struct(found):
-        return _struct(found, wanted, casting, path)
-    if isinstance(wanted, ArrayType) and is_list(found):
-        return _list(found, wanted, casting, path)
-    if isinstance(wanted, MapType) and pa.types.is_map(found):
-        return _map(found, wanted, casting, path)
-    return _primitive(found, wanted, casting, path)
+    if pa.types.is_run_end_encoded(data_type):
+        return _then(pc.run_end_decode, _compile(data_type.value_type, table_type, casting, path))
+    if isinstance(data_type, pa.BaseExtensionType):
+        return _then(lambda array: array.storage, _compile(data_type.storage_type, table_type, casting, path))
+    if pa.types.is_null(data_type):
+        target = arrow_type(table_type)
+        return None if data_type == target else lambda array: pa.nulls(len(array), target)
+    if table_type == VARIANT:
+        return _variant(data_type, path)
+    if isinstance(table_type, StructType) and pa.types.is_struct(data_type):
+        return _struct(data_type, table_type, casting, path)
+    if isinstance(table_type, ArrayType) and is_list(data_type):
+        return _list(data_type, table_type, casting, path)
+    if isinstance(table_type, MapType) and pa.types.is_map(data_type):
+        return _map(data_type, table_type, casting, path)
+    return _primitive(data_type, table_type, casting, path)
 
 
 def _then(first: Converter | None, second: Converter | None) -> Converter | None:
@@ -144,7 +149,7 @@ def _then(first: Converter | None, second: Converter | None) -> Converter | None
 # --- nested
 
 
-def match_names(found: Sequence[str], table: StructType, path: str = "") -> list[int | None]:
+def match_names(data_names: Sequence[str], table: StructType, path: str = "") -> list[int | None]:
     """For each field of the table the position of the incoming one, or None where there is none.
 
     Raises
@@ -153,30 +158,32 @@ def match_names(found: Sequence[str], table: StructType, path: str = "") -> list
         An incoming field that the table does not have, or two that differ in case only.
     """
     places: dict[str, int] = {}
-    for i, name in enumerate(found):
+    for i, name in enumerate(data_names):
         if places.setdefault(name.lower(), i) != i:
             raise DUPLICATE_COLUMNS_IN_ROWS(path=path, name=name, column=f"{path}{name}")
     matched = [places.pop(f.name.lower(), None) for f in table]
     if places:
-        names = ", ".join(path + found[i] for i in places.values())
+        names = ", ".join(path + data_names[i] for i in places.values())
         raise METADATA_MISMATCH_UNKNOWN_COLUMNS(columns=names)
     return matched
 
 
-def _struct(found: pa.StructType, wanted: StructType, casting: Casting, path: str) -> Converter | None:
-    target = arrow_type(wanted)
-    fields = list(found)
-    matched = match_names([f.name for f in fields], wanted, f"{path}.")
+def _struct(
+    data_type: pa.StructType, table_type: StructType, casting: Casting, path: str
+) -> Converter | None:
+    target = arrow_type(table_type)
+    fields = list(data_type)
+    matched = match_names([f.name for f in fields], table_type, f"{path}.")
     parts: list[tuple[pa.DataType, int | None, Converter | None]] = [
         (
             target.field(n).type,
             at,
             None if at is None else _compile(fields[at].type, f.type, casting, f"{path}.{f.name}"),
         )
-        for n, (at, f) in enumerate(zip(matched, wanted, strict=True))
+        for n, (at, f) in enumerate(zip(matched, table_type, strict=True))
     ]
     in_place = matched == list(range(len(fields))) and all(part[2] is None for part in parts)
-    if in_place and found.equals(target, check_metadata=True):
+    if in_place and data_type.equals(target, check_metadata=True):
         return None
 
     def convert(array: pa.Array) -> pa.Array:
@@ -195,10 +202,10 @@ def _run(converter: Converter | None, array: pa.Array) -> pa.Array:
     return array if converter is None else converter(array)
 
 
-def _list(found: pa.DataType, wanted: ArrayType, casting: Casting, path: str) -> Converter | None:
-    target = arrow_type(wanted)
-    inner = _compile(found.value_type, wanted.element, casting, f"{path}.element")
-    if inner is None and found.equals(target, check_metadata=True):
+def _list(data_type: pa.DataType, table_type: ArrayType, casting: Casting, path: str) -> Converter | None:
+    target = arrow_type(table_type)
+    inner = _compile(data_type.value_type, table_type.element, casting, f"{path}.element")
+    if inner is None and data_type.equals(target, check_metadata=True):
         return None
 
     def convert(array: pa.Array) -> pa.Array:
@@ -208,11 +215,11 @@ def _list(found: pa.DataType, wanted: ArrayType, casting: Casting, path: str) ->
     return convert
 
 
-def _map(found: pa.MapType, wanted: MapType, casting: Casting, path: str) -> Converter | None:
-    target = arrow_type(wanted)
-    key = _compile(found.key_type, wanted.key, casting, f"{path}.key")
-    value = _compile(found.item_type, wanted.value, casting, f"{path}.value")
-    if key is None and value is None and found.equals(target, check_metadata=True):
+def _map(data_type: pa.MapType, table_type: MapType, casting: Casting, path: str) -> Converter | None:
+    target = arrow_type(table_type)
+    key = _compile(data_type.key_type, table_type.key, casting, f"{path}.key")
+    value = _compile(data_type.item_type, table_type.value, casting, f"{path}.value")
+    if key is None and value is None and data_type.equals(target, check_metadata=True):
         return None
     entry = [target.key_field, target.item_field]
 
@@ -224,70 +231,74 @@ def _map(found: pa.MapType, wanted: MapType, casting: Casting, path: str) -> Con
     return convert
 
 
-def _variant(found: pa.DataType, path: str) -> Converter | None:
+def _variant(data_type: pa.DataType, path: str) -> Converter | None:
     target = arrow_type(VARIANT)
-    if pa.types.is_struct(found) and sorted(f.name for f in found) == ["metadata", "value"]:
-        if found.equals(target, check_metadata=True):
+    if pa.types.is_struct(data_type) and sorted(f.name for f in data_type) == ["metadata", "value"]:
+        if data_type.equals(target, check_metadata=True):
             return None
-        if all(pa.types.is_binary(f.type) or pa.types.is_large_binary(f.type) for f in found):
-            at = [found.get_field_index(f.name) for f in target]
+        if all(pa.types.is_binary(f.type) or pa.types.is_large_binary(f.type) for f in data_type):
+            at = [data_type.get_field_index(f.name) for f in target]
             return lambda array: struct_array([array.field(i).cast(pa.binary()) for i in at], target, array)
-    raise _unstorable(str(found), VARIANT, path)
+    raise _unstorable(str(data_type), VARIANT, path)
 
 
 # --- primitives
 
 
-def _primitive(found: pa.DataType, wanted: DataType, casting: Casting, path: str) -> Converter | None:
-    source = primitive_from_arrow(found)
-    if source is None or not can_store(source, wanted, casting.implicit):
-        raise _unstorable(str(source or found), wanted, path)
-    own = _own(found, source, path)
-    return own if source == wanted else _then(own, _cast(source, wanted, casting, path))
+def _primitive(data_type: pa.DataType, table_type: DataType, casting: Casting, path: str) -> Converter | None:
+    source = primitive_from_arrow(data_type)
+    if source is None or not can_store(source, table_type, casting.implicit):
+        raise _unstorable(str(source or data_type), table_type, path)
+    own = _own(data_type, source, path)
+    return own if source == table_type else _then(own, _cast(source, table_type, casting, path))
 
 
-def _own(found: pa.DataType, source: DataType, path: str) -> Converter | None:
+def _own(data_type: pa.DataType, source: DataType, path: str) -> Converter | None:
     """To the Arrow type in which the table has values of this type: of dates and timestamps there are several."""
-    if pa.types.is_date64(found):
-        return _exactly(lambda array: pc.cast(array, pa.date32()), found, source, path)
-    converter = primitive_conversion.primitive_converter(found, source, Rebase(), path)
-    return None if converter is None else _exactly(converter, found, source, path)
+    if pa.types.is_date64(data_type):
+        return _exactly(lambda array: pc.cast(array, pa.date32()), data_type, source, path)
+    converter = primitive_conversion.primitive_converter(data_type, source, Rebase(), path)
+    return None if converter is None else _exactly(converter, data_type, source, path)
 
 
-def _exactly(converter: Converter, found: pa.DataType, source: DataType, path: str) -> Converter:
+def _exactly(converter: Converter, data_type: pa.DataType, source: DataType, path: str) -> Converter:
     def convert(array: pa.Array) -> pa.Array:
         try:
             return converter(array)
         except pa.ArrowInvalid as error:
             raise ARROW_VALUE_NOT_STORABLE(
-                columnName=path, sourceType=str(found), targetType=sql_name(source), reason=error
+                columnName=path, sourceType=str(data_type), targetType=sql_name(source), reason=error
             ) from error
 
     return convert
 
 
-def _cast(source: DataType, wanted: DataType, casting: Casting, path: str) -> Converter:
+def _cast(source: DataType, table_type: DataType, casting: Casting, path: str) -> Converter:
     def convert(array: pa.Array) -> pa.Array:
         try:
-            found: pa.Array = casts.cast_value(array, source, wanted, False, casting.timezone)
+            result: pa.Array = casts.cast_value(array, source, table_type, False, casting.timezone)
         except (PredicateError, OverflowError, pa.ArrowException) as error:
-            raise _overflow(source, wanted, path, casting.implicit) from error
-        if found.null_count > array.null_count:  # as of NaN, for which no decimal is
-            raise _overflow(source, wanted, path, casting.implicit)
-        return found
+            raise _overflow(source, table_type, path, casting.implicit) from error
+        if result.null_count > array.null_count:  # as of NaN, for which no decimal is
+            raise _overflow(source, table_type, path, casting.implicit)
+        return result
 
     return convert
 
 
-def _overflow(source: DataType, wanted: DataType, path: str, implicit: bool) -> InvariantViolationError:
+def _overflow(source: DataType, table_type: DataType, path: str, implicit: bool) -> InvariantViolationError:
     if source == STRING:
-        return CAST_INVALID_INPUT(columnName=path, targetType=sql_name(wanted), sourceType=sql_name(source))
+        return CAST_INVALID_INPUT(
+            columnName=path, targetType=sql_name(table_type), sourceType=sql_name(source)
+        )
     overflow = CAST_OVERFLOW_IN_TABLE_INSERT if implicit else CAST_OVERFLOW_IN_TABLE_WRITE
-    return overflow(sourceType=sql_name(source), targetType=sql_name(wanted), columnName=path)
+    return overflow(sourceType=sql_name(source), targetType=sql_name(table_type), columnName=path)
 
 
-def _unstorable(source: str, wanted: DataType, path: str) -> SchemaError:
-    return FAILED_TO_MERGE_FIELDS(currentField=path, tableType=str(wanted), dataType=source, updateField=path)
+def _unstorable(source: str, table_type: DataType, path: str) -> SchemaError:
+    return FAILED_TO_MERGE_FIELDS(
+        currentField=path, tableType=str(table_type), dataType=source, updateField=path
+    )
 
 
 _SQL_NAMES: dict[DataType, str] = {BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INT", LONG: "BIGINT"}

@@ -128,15 +128,15 @@ def plan_rows(
     table = state.schema if table is None else table
     table_name, features = state.table, state.protocol.supported
     now = datetime.datetime.now(datetime.timezone.utc)
-    given = _given_columns(data, table, implicit)
-    identities = plan_identities(table, given, features, table_name)
+    data_columns = _given_columns(data, table, implicit)
+    identities = plan_identities(table, data_columns, features, table_name)
     _refuse_partitioning(identities, state.partition_columns, table_name)
-    generated, verified = _plan_generated(table, given, features, now, table_name, columns_of)
-    filled = given | {i.column for i in identities} | {g.column for g in generated}
+    generated, verified = _plan_generated(table, data_columns, features, now, table_name, columns_of)
+    filled = data_columns | {i.column for i in identities} | {g.column for g in generated}
     missing = [f for f in table if f.name not in filled]
-    found = [d for f in missing if (d := _default(f, features, now, table_name, columns_of))]
-    filled |= {d.column for d in found}
-    _refuse_missing(data, table, filled - given, table_name)
+    defaults = [d for f in missing if (d := _default(f, features, now, table_name, columns_of))]
+    filled |= {d.column for d in defaults}
+    _refuse_missing(data, table, filled - data_columns, table_name)
     checks: list[RowCheck] = [
         *_constraints(state.properties, table, table_name, now, columns_of),
         *schema_checks(table, table_name, now),
@@ -147,7 +147,7 @@ def plan_rows(
         table_name,
         table,
         timezone,
-        tuple(found),
+        tuple(defaults),
         identities,
         tuple(dependency_order(generated, table, filled - {g.column for g in generated})),
         tuple(checks),
@@ -186,16 +186,18 @@ def plan_changed_rows(
     """
     table, table_name, features = state.schema, state.table, state.protocol.supported
     now = datetime.datetime.now(datetime.timezone.utc)
-    given = frozenset(f.name for f in table) - frozenset(computed)
-    generated, verified = _plan_generated(table, given, features, now, table_name, columns_of)
-    identities = plan_identities(table, given - frozenset(generates), features, table_name, changed=True)
+    stored_columns = frozenset(f.name for f in table) - frozenset(computed)
+    generated, verified = _plan_generated(table, stored_columns, features, now, table_name, columns_of)
+    identities = plan_identities(
+        table, stored_columns - frozenset(generates), features, table_name, changed=True
+    )
     checks: list[RowCheck] = [
         *_constraints(state.properties, table, table_name, now, columns_of),
         *schema_checks(table, table_name, now),
         *lengths(table),
         *verified,
     ]
-    ordered = tuple(dependency_order(generated, table, given))
+    ordered = tuple(dependency_order(generated, table, stored_columns))
     plan = RowPlan(table_name, table, timezone, (), identities, ordered, tuple(checks))
     if columns_of is None:
         _try_out(plan)
@@ -253,16 +255,16 @@ def _default(
         return read_default(field, features, now, table_name)
 
     def read(text: str) -> Default:
-        found = read_default(replace(field, metadata={CURRENT_DEFAULT: text}), features, now, table_name)
-        assert found is not None
-        return found
+        default = read_default(replace(field, metadata={CURRENT_DEFAULT: text}), features, now, table_name)
+        assert default is not None
+        return default
 
     return _read_condition(read, text, columns_of)
 
 
 def _given_columns(data: StructType, table: StructType, implicit: bool) -> frozenset[str]:
     """The columns of the table that the incoming rows have."""
-    given = set[str]()
+    data_columns = set[str]()
     for field, at in zip(table, match_names(data.names, table), strict=True):
         if at is None:
             continue
@@ -271,13 +273,13 @@ def _given_columns(data: StructType, table: StructType, implicit: bool) -> froze
             raise FAILED_TO_MERGE_FIELDS_BY_NAME(
                 currentField=field.name, tableType=field.type, dataType=source.type, updateField=field.name
             )
-        given.add(field.name)
-    return frozenset(given)
+        data_columns.add(field.name)
+    return frozenset(data_columns)
 
 
 def _plan_generated(
     table: StructType,
-    given: Collection[str],
+    data_columns: Collection[str],
     features: Collection[str],
     now: datetime.datetime,
     name: str,
@@ -295,7 +297,7 @@ def _plan_generated(
             return read_generated(field, text, now, name)
 
         generated = _read_condition(read, text, columns_of)
-        if field.name in given:
+        if field.name in data_columns:
             verified.append(Condition(VERIFICATION, verification_condition(generated)))
         else:
             missing.append(generated)

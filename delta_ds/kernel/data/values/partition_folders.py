@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY
 
+# Those of Spark, and the character 0, which no store takes in a name.
 _TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 

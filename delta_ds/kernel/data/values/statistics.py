@@ -124,8 +124,8 @@ def load_statistics(
     low = {path: StatisticsLeaf(("minValues", *path), kind) for path, kind in bounded}
     high = {path: StatisticsLeaf(("maxValues", *path), kind) for path, kind in bounded}
     nulls = {path: StatisticsLeaf(("nullCount", *path), LONG) for path, _ in leaves}
-    wanted = [_NUM_RECORDS, _TIGHT_BOUNDS, *low.values(), *high.values(), *nulls.values()]
-    values = _load(files, rows, wanted)
+    needed = [_NUM_RECORDS, _TIGHT_BOUNDS, *low.values(), *high.values(), *nulls.values()]
+    values = _load(files, rows, needed)
     return Statistics(
         num_records=values[_NUM_RECORDS],
         tight_bounds=values[_TIGHT_BOUNDS].fill_null(TRUE),
@@ -137,48 +137,48 @@ def load_statistics(
 
 
 def _load(
-    files: FilesToPrune, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
+    files: FilesToPrune, rows: pa.Int64Array, leaves: Sequence[StatisticsLeaf]
 ) -> dict[StatisticsLeaf, pa.Array]:
-    typed = _typed(files, rows, wanted)
+    typed = _typed(files, rows, leaves)
     settled = pa.repeat(FALSE, len(rows))
     # A name with a dot cannot be asked from the typed form, so then that form settles no file.
-    if not any(leaf.has_dots for leaf in wanted):
+    if not any(leaf.has_dots for leaf in leaves):
         for column in typed.values():
             settled = pc.or_(settled, column.is_valid())
     if settled.false_count == 0:
-        return {leaf: _or_nulls(typed.get(leaf), leaf, len(rows)) for leaf in wanted}
+        return {leaf: _or_nulls(typed.get(leaf), leaf, len(rows)) for leaf in leaves}
     open_ = pc.invert(settled)
-    parsed = _leaves_of_texts(files, rows.filter(open_), wanted)
+    parsed = _leaves_of_texts(files, rows.filter(open_), leaves)
     if open_.true_count == len(rows) and not typed:
         return parsed
-    return {leaf: _merge(typed.get(leaf), parsed[leaf], open_) for leaf in wanted}
+    return {leaf: _merge(typed.get(leaf), parsed[leaf], open_) for leaf in leaves}
 
 
 def _leaves_of_texts(
-    files: FilesToPrune, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
+    files: FilesToPrune, rows: pa.Int64Array, leaves: Sequence[StatisticsLeaf]
 ) -> dict[StatisticsLeaf, pa.Array]:
     """The leaves from JSON text; of all files where that is asked for most of them, and then kept for the next time."""
-    names = {leaf: leaf.key for leaf in wanted}
-    found = files.kept(list(names.values()))
-    if found is None:
+    names = {leaf: leaf.key for leaf in leaves}
+    by_key = files.kept(list(names.values()))
+    if by_key is None:
         if 2 * len(rows) <= files.num_rows:
-            return _parsed(files.stats_texts(rows), wanted)
+            return _parsed(files.stats_texts(rows), leaves)
         everyone = true_rows(pa.repeat(TRUE, files.num_rows))
-        parsed = _parsed(files.stats_texts(everyone), wanted)
-        found = {names[leaf]: column for leaf, column in parsed.items()}
-        files.keep(found)
-    columns = {leaf: found[name] for leaf, name in names.items()}
+        parsed = _parsed(files.stats_texts(everyone), leaves)
+        by_key = {names[leaf]: column for leaf, column in parsed.items()}
+        files.keep(by_key)
+    columns = {leaf: by_key[name] for leaf, name in names.items()}
     if len(rows) == files.num_rows:
         return columns
     return {leaf: column.take(rows) for leaf, column in columns.items()}
 
 
-def _parsed(pieces: Iterable[pa.Array], wanted: Sequence[StatisticsLeaf]) -> dict[StatisticsLeaf, pa.Array]:
+def _parsed(pieces: Iterable[pa.Array], leaves: Sequence[StatisticsLeaf]) -> dict[StatisticsLeaf, pa.Array]:
     """The leaves of texts that come piece by piece; of the texts no more than a piece is kept."""
-    found = [parsed_leaves(piece, wanted) for piece in pieces]
-    if len(found) == 1:
-        return found[0]
-    return {leaf: pa.concat_arrays([piece[leaf] for piece in found]) for leaf in wanted}
+    parts = [parsed_leaves(piece, leaves) for piece in pieces]
+    if len(parts) == 1:
+        return parts[0]
+    return {leaf: pa.concat_arrays([piece[leaf] for piece in parts]) for leaf in leaves}
 
 
 def _or_nulls(column: pa.Array | None, leaf: StatisticsLeaf, length: int) -> pa.Array:
@@ -192,31 +192,31 @@ def _merge(typed: pa.Array | None, parsed: pa.Array, from_json: pa.BooleanArray)
 
 
 def _typed(
-    files: FilesToPrune, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
+    files: FilesToPrune, rows: pa.Int64Array, leaves: Sequence[StatisticsLeaf]
 ) -> dict[StatisticsLeaf, pa.Array]:
     """The leaves that a checkpoint holds in typed form, null for files that are not from it."""
-    askable = [leaf for leaf in wanted if not leaf.has_dots]
+    askable = [leaf for leaf in leaves if not leaf.has_dots]
     table = files.stats_parsed([leaf.dotted for leaf in askable], rows)
     if table is None:
         return {}
-    found = [leaf for leaf in askable if leaf.dotted in table.column_names]
-    return {leaf: convert_leaf(_flat(table[leaf.dotted]), leaf) for leaf in found}
+    stored = [leaf for leaf in askable if leaf.dotted in table.column_names]
+    return {leaf: convert_leaf(_flat(table[leaf.dotted]), leaf) for leaf in stored}
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def parsed_leaves(text: pa.Array, wanted: Sequence[StatisticsLeaf]) -> dict[StatisticsLeaf, pa.Array]:
+def parsed_leaves(text: pa.Array, leaves: Sequence[StatisticsLeaf]) -> dict[StatisticsLeaf, pa.Array]:
     tree: dict[str, Any] = {}
-    for leaf in wanted:
+    for leaf in leaves:
         level = tree
         for name in leaf.path[:-1]:
             level = level.setdefault(name, {})
         level[leaf.path[-1]] = _json_type(leaf.type)
     table = parse_lines(text, pa.schema(_fields(tree)))
     out = {}
-    for leaf in wanted:
+    for leaf in leaves:
         column = table[leaf.path[0]]
         for name in leaf.path[1:]:
             column = field_of(column, name)
@@ -241,24 +241,24 @@ def _json_type(data_type: DataType) -> pa.DataType:
 
 def convert_leaf(values: pa.Array, leaf: StatisticsLeaf) -> pa.Array:
     """Give values the column's type; what does not fit is unknown."""
-    wanted = arrow_type(leaf.type)
-    if values.type == wanted:
+    target = arrow_type(leaf.type)
+    if values.type == target:
         return _of_precision(values) if isinstance(leaf.type, DecimalType) else values
     name = str(leaf.type)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         values = values.cast(pa.string())
         if name in _TEMPORAL:
             return _from_text(values, name, upper=leaf.path[0] == "maxValues")
-        if wanted == pa.string():
+        if target == pa.string():
             return values
     elif name in _INTEGERS and pa.types.is_integer(values.type):
-        return _integers(values, wanted)
-    elif _widens(values.type, wanted):
-        return _widen(values, wanted)
+        return _integers(values, target)
+    elif _widens(values.type, target):
+        return _widen(values, target)
     from delta_ds.events.reading import STATISTICS_OF_OTHER_TYPE
 
-    STATISTICS_OF_OTHER_TYPE.log(leaf=leaf.dotted, found=values.type, wanted=wanted)
-    return pa.nulls(len(values), wanted)
+    STATISTICS_OF_OTHER_TYPE.log(leaf=leaf.dotted, found=values.type, wanted=target)
+    return pa.nulls(len(values), target)
 
 
 def _of_precision(values: pa.Array) -> pa.Array:
@@ -273,50 +273,50 @@ def _null(kind: pa.DataType) -> pa.Scalar:
     return pa.nulls(1, kind)[0]
 
 
-def _integers(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if values.type.bit_width > wanted.bit_width:
-        limit = 1 << (wanted.bit_width - 1)
+def _integers(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if values.type.bit_width > target.bit_width:
+        limit = 1 << (target.bit_width - 1)
         least, most = scalar_of(-limit, LONG), scalar_of(limit - 1, LONG)
         fits = pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most))
         values = pc.if_else(fits, values, _null(values.type))
-    return values.cast(wanted)
+    return values.cast(target)
 
 
-def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_decimal(wanted):
-        return bool(pa.types.is_integer(found) or pa.types.is_decimal(found))
-    if pa.types.is_floating(wanted):
-        narrower = pa.types.is_floating(found) and found.bit_width < wanted.bit_width
-        return bool(narrower or (pa.types.is_integer(found) and found.bit_width <= 32))
-    if pa.types.is_date(wanted):
-        return bool(pa.types.is_date(found) or pa.types.is_int32(found))
-    if pa.types.is_timestamp(wanted):
+def _widens(source: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_decimal(target):
+        return bool(pa.types.is_integer(source) or pa.types.is_decimal(source))
+    if pa.types.is_floating(target):
+        narrower = pa.types.is_floating(source) and source.bit_width < target.bit_width
+        return bool(narrower or (pa.types.is_integer(source) and source.bit_width <= 32))
+    if pa.types.is_date(target):
+        return bool(pa.types.is_date(source) or pa.types.is_int32(source))
+    if pa.types.is_timestamp(target):
         # Nanoseconds without a zone come from INT96, which silently wraps outside 1677 to 2262.
-        wraps = pa.types.is_timestamp(found) and found.unit == "ns" and found.tz is None
-        dates = pa.types.is_date(found) and wanted.tz is None
-        return bool(dates or (pa.types.is_timestamp(found) and not wraps))
+        wraps = pa.types.is_timestamp(source) and source.unit == "ns" and source.tz is None
+        dates = pa.types.is_date(source) and target.tz is None
+        return bool(dates or (pa.types.is_timestamp(source) and not wraps))
     return False
 
 
-def _widen(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if pa.types.is_decimal(wanted):
+def _widen(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal(target):
         if pa.types.is_integer(values.type):
             values = values.cast(pa.decimal128(38, 0))
-        return _cast_each(values, wanted)
+        return _cast_each(values, target)
     if pa.types.is_timestamp(values.type):
-        return values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(wanted)
-    return values.cast(wanted)
+        return values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(target)
+    return values.cast(target)
 
 
-def _cast_each(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast_each(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast what can be cast, by halving around what cannot."""
     try:
-        return values.cast(wanted)
+        return values.cast(target)
     except pa.ArrowInvalid:
         if len(values) == 1:
-            return pa.nulls(1, wanted)
+            return pa.nulls(1, target)
     half = len(values) // 2
-    halves = [_cast_each(values.slice(0, half), wanted), _cast_each(values.slice(half), wanted)]
+    halves = [_cast_each(values.slice(0, half), target), _cast_each(values.slice(half), target)]
     return pa.concat_arrays(halves)
 
 
@@ -335,22 +335,22 @@ def _microseconds(text: pa.StringArray) -> pa.StringArray:
 
 
 def _instants(text: pa.StringArray, upper: bool) -> pa.Array:
-    wanted = pa.timestamp("us", "UTC")
+    target = pa.timestamp("us", "UTC")
     try:
-        out = text.cast(wanted)
+        out = text.cast(target)
     except pa.ArrowInvalid:
-        out = _mixed_instants(_microseconds(text), wanted, upper)
+        out = _mixed_instants(_microseconds(text), target, upper)
     earliest = pc.min(out.cast(pa.int64())).as_py()
     if earliest is not None and earliest < _LAST_ODD_OFFSET_US:
-        out = pc.if_else(pc.match_substring_regex(text, _ODD_OFFSET), out, _null(wanted))
+        out = pc.if_else(pc.match_substring_regex(text, _ODD_OFFSET), out, _null(target))
     return out
 
 
-def _mixed_instants(text: pa.StringArray, wanted: pa.DataType, upper: bool) -> pa.Array:
+def _mixed_instants(text: pa.StringArray, target: pa.DataType, upper: bool) -> pa.Array:
     """Instants where some texts name no zone: those could be of any zone, a day either way."""
     zoned = pc.match_substring_regex(text, _ZONED)
     nothing = _null(pa.string())
-    named = _cast_each(pc.if_else(zoned, text, nothing), wanted)
+    named = _cast_each(pc.if_else(zoned, text, nothing), target)
     local = _cast_each(pc.if_else(zoned, nothing, text), pa.timestamp("us")).view(pa.int64())
     slack = _DAY_US if upper else -_DAY_US
-    return pc.coalesce(named, pc.add(local, scalar_of(slack, LONG)).view(wanted))
+    return pc.coalesce(named, pc.add(local, scalar_of(slack, LONG)).view(target))

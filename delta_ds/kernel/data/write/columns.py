@@ -121,14 +121,14 @@ def file_columns(plan: WriteSpec) -> FileColumns:
     sources = [i for i in sources if fields[i].type != VOID]
     if not any(i in sources for i in data):
         raise NON_PARTITION_COLUMN_ABSENT(table=plan.table)
-    kept = tuple(fields[i] for i in sources)
+    stored = tuple(fields[i] for i in sources)
     return FileColumns(
         rows=arrow_schema(StructType(tuple(logical))),
-        fields=kept,
-        schema=pa.schema([_arrow_field(f) for f in kept]),
+        fields=stored,
+        schema=pa.schema([_arrow_field(f) for f in stored]),
         sources=tuple(sources),
         thinned=tuple(n for n, i in enumerate(sources) if _has_void(logical[i].type)),
-        variants=tuple(n for n, field in enumerate(kept) if _holds_variant(field.type)),
+        variants=tuple(n for n, field in enumerate(stored) if _holds_variant(field.type)),
         partitions=partitions,
         emptied=tuple(n for n, i in enumerate(sources) if i in materialized and logical[i].type in _TEXTS),
     )
@@ -143,25 +143,25 @@ def _number(numbers: dict[str, int], name: str, plan: WriteSpec) -> int:
 def _extra(field: StructField, plan: WriteSpec) -> StructField:
     """A column beside those of the table: some readers of Iceberg want an id for each column, or for none."""
     number = plan.reserved_ids.get(field.name)
-    found = _physical(field, "none", plan)
-    return found if number is None else replace(found, metadata={FIELD_ID: number})
+    stored = _physical(field, "none", plan)
+    return stored if number is None else replace(stored, metadata={FIELD_ID: number})
 
 
 def _physical(field: StructField, mode: str, plan: WriteSpec) -> StructField:
     """The field as files have it: physical names all the way down, of metadata only the id."""
     type_ = _physical_type(field.type, mode, plan, field.name)
-    kept = (FIELD_ID, NESTED_IDS) if plan.writes_nested_ids else (FIELD_ID,)
-    ids = {key: field.metadata[key] for key in kept if mode != "none" and key in field.metadata}
+    keys = (FIELD_ID, NESTED_IDS) if plan.writes_nested_ids else (FIELD_ID,)
+    ids = {key: field.metadata[key] for key in keys if mode != "none" and key in field.metadata}
     return StructField(physical_name(field, mode), type_, True, ids)
 
 
 def _physical_type(data_type: DataType, mode: str, plan: WriteSpec, path: str) -> DataType:
     if isinstance(data_type, StructType):
         fields = [_physical(f, mode, plan) for f in data_type]
-        kept = tuple(f for f in fields if f.type != VOID)
-        if not kept:
+        stored = tuple(f for f in fields if f.type != VOID)
+        if not stored:
             raise _no_void(f"struct {path} has no field that is not void", plan)
-        return StructType(kept)
+        return StructType(stored)
     if isinstance(data_type, ArrayType):
         return ArrayType(_fill_void(data_type.element, mode, plan, f"{path}.element"), True)
     if isinstance(data_type, MapType):
@@ -202,9 +202,9 @@ def _without_void(array: pa.Array) -> pa.Array:
     """A struct array without its void fields, at any depth of structs."""
     if not pa.types.is_struct(array.type):
         return array
-    kept = [(f, i) for i, f in enumerate(array.type) if not pa.types.is_null(f.type)]
-    children = [_without_void(array.field(i)) for _, i in kept]
-    fields = [f.with_type(child.type) for (f, _), child in zip(kept, children, strict=True)]
+    stored = [(f, i) for i, f in enumerate(array.type) if not pa.types.is_null(f.type)]
+    children = [_without_void(array.field(i)) for _, i in stored]
+    fields = [f.with_type(child.type) for (f, _), child in zip(stored, children, strict=True)]
     return struct_array(children, pa.struct(fields), array)
 
 

@@ -45,39 +45,39 @@ class _Reader:
         self._at = 0
 
     def _byte(self) -> int:
-        found = self._data[self._at]
+        byte = self._data[self._at]
         self._at += 1
-        return found
+        return byte
 
     def _varint(self) -> int:
-        found = shift = 0
+        number = shift = 0
         while True:
             byte = self._byte()
-            found |= (byte & 0x7F) << shift
+            number |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return found
+                return number
             shift += 7
 
     def _zigzag(self) -> int:
-        found = self._varint()
-        return (found >> 1) ^ -(found & 1)
+        number = self._varint()
+        return (number >> 1) ^ -(number & 1)
 
     def _bytes(self, length: int) -> bytes:
         end = self._at + length
         if end > len(self._data):
             raise IndexError(end)
-        found = self._data[self._at : end]
+        piece = self._data[self._at : end]
         self._at = end
-        return found
+        return piece
 
     def struct(self) -> Struct:
-        found: Struct = {}
+        fields: Struct = {}
         number = 0
         while head := self._byte():
             kind, delta = head & 0x0F, head >> 4
             number = number + delta if delta else self._zigzag()
-            found[number] = kind, self._value(kind)
-        return found
+            fields[number] = kind, self._value(kind)
+        return fields
 
     def _value(self, kind: int) -> Any:
         if kind in (_TRUE, _FALSE):

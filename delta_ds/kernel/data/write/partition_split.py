@@ -56,9 +56,9 @@ class PartitionIndex:
         coded = [column.codes(batch) for column in self._columns]
         keys, inverse = _combinations([codes for codes, _ in coded], [len(ids) for _, ids in coded])
         by_id = np.stack([ids[keys[:, i]] for i, (_, ids) in enumerate(coded)], axis=1)
-        known = self._numbers.get
+        number_of = self._numbers.get
         tuples = list(map(tuple, by_id.tolist()))
-        numbers = [known(ids) for ids in tuples]
+        numbers = [number_of(ids) for ids in tuples]
         if None in numbers:
             numbers = [self._number(ids) for ids in tuples]
         return np.asarray(numbers, np.int32)[inverse]
@@ -94,8 +94,8 @@ def _combinations(codes: Sequence[Numbers], sizes: Sequence[int]) -> tuple[Numbe
     combined = codes[0]
     for more, size in zip(codes[1:], sizes[1:], strict=True):
         combined = combined * size + more
-    found, inverse = _distinct(combined, possible)
-    return np.stack(np.unravel_index(found, sizes), axis=1), inverse
+    distinct, inverse = _distinct(combined, possible)
+    return np.stack(np.unravel_index(distinct, sizes), axis=1), inverse
 
 
 def _distinct(combined: Numbers, possible: int) -> tuple[Numbers, Numbers]:
@@ -104,10 +104,10 @@ def _distinct(combined: Numbers, possible: int) -> tuple[Numbers, Numbers]:
         return np.unique(combined, return_inverse=True)
     present = np.zeros(possible, np.bool_)
     present[combined] = True
-    found = np.flatnonzero(present)
+    values = np.flatnonzero(present)
     rank = np.empty(possible, np.int64)
-    rank[found] = np.arange(len(found))
-    return found, rank[combined]
+    rank[values] = np.arange(len(values))
+    return values, rank[combined]
 
 
 class _Column:
@@ -139,10 +139,10 @@ class _Column:
         return numbers.astype(np.int64), np.asarray(ids, np.int64)
 
     def _id(self, value: Any) -> int:
-        found = self._ids.get(value)
-        if found is None:
+        number = self._ids.get(value)
+        if number is None:
             text = self._log_text(value)
             local = text if self._directory_text is None else self._directory_text(value)
-            found = self._ids[value] = len(self.texts)
+            number = self._ids[value] = len(self.texts)
             self.texts.append((text, local))
-        return found
+        return number

@@ -119,11 +119,11 @@ class _Column:
         self.nulls += nulls
         if self._bounds is None or values is None or nulls == rows:
             return
-        found = self._bounds(values)
-        if found is None:
+        bounds = self._bounds(values)
+        if bounds is None:
             self._in_footer += 1
         else:
-            self._widen(*found)
+            self._widen(*bounds)
 
     def _widen(self, low: Any, high: Any) -> None:
         self.low = low if self.low is None else _least(self.low, low)
@@ -136,9 +136,9 @@ class _Column:
         groups = (
             footer.row_group(g).column(self.about.leaf).statistics for g in range(footer.num_row_groups)
         )
-        bounded = [found for found in groups if found is not None and found.has_min_max]
-        for found in bounded:
-            self._widen(found.min_raw, found.max_raw)
+        bounded = [bounds for bounds in groups if bounds is not None and bounds.has_min_max]
+        for bounds in bounded:
+            self._widen(bounds.min_raw, bounds.max_raw)
         if len(bounded) < self._in_footer:
             self.low = self.high = None
 
@@ -157,14 +157,14 @@ def _greatest(one: Any, other: Any) -> Any:
 
 
 def _plain_bounds(values: pa.ChunkedArray) -> tuple[Any, Any]:
-    found = pc.min_max(values)
-    return found["min"].as_py(), found["max"].as_py()
+    bounds = pc.min_max(values)
+    return bounds["min"].as_py(), bounds["max"].as_py()
 
 
 def _number_bounds(values: pa.ChunkedArray) -> tuple[int, int]:
     """Of dates and timestamps as the numbers they are: Python's own types would not hold them all."""
-    found = pc.min_max(values)
-    return found["min"].value, found["max"].value
+    bounds = pc.min_max(values)
+    return bounds["min"].value, bounds["max"].value
 
 
 def _float_bounds(values: pa.ChunkedArray) -> tuple[float, float]:
@@ -178,8 +178,8 @@ def _string_bounds(values: pa.ChunkedArray) -> tuple[bytes, bytes] | None:
     """The bounds of strings too long for the footer; None where the footer will have them."""
     if pc.max(pc.binary_length(values)).as_py() <= _LONGEST_IN_FOOTER:
         return None
-    found = pc.min_max(values)
-    return found["min"].as_buffer().to_pybytes(), found["max"].as_buffer().to_pybytes()
+    bounds = pc.min_max(values)
+    return bounds["min"].as_buffer().to_pybytes(), bounds["max"].as_buffer().to_pybytes()
 
 
 _BOUNDS: dict[str, Callable[[pa.ChunkedArray], tuple[Any, Any] | None]] = {

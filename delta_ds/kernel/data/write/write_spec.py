@@ -74,8 +74,8 @@ class WriteSpec:
     def codec(self) -> str:
         """The compression codec by its name in lower case; `InvalidOptionError` for an unknown one."""
         text = self.compression
-        known = PARQUET_COMPRESSION_CODEC
-        return known.of(self.properties) if text is None else known.parse(text)
+        codec = PARQUET_COMPRESSION_CODEC
+        return codec.of(self.properties) if text is None else codec.parse(text)
 
     @property
     def data_pages_v2(self) -> bool:
@@ -116,7 +116,9 @@ class WriteSpec:
         if self.iceberg_version is None:
             return {}
         return {
-            name: number for known, number in RESERVED_IDS if (name := known.of(self.properties)) is not None
+            name: number
+            for reserved, number in RESERVED_IDS
+            if (name := reserved.of(self.properties)) is not None
         }
 
     @property

@@ -67,11 +67,11 @@ def to_filesystem_options(address: Address, given: Mapping[str, Any]) -> dict[st
 
 def with_credentials_of_environment(address: Address, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options with credentials that the environment has under names which the store's own client does not know."""
-    found = _from_environment(address, options, credentials=True)
-    if not found:
+    credentials = _from_environment(address, options, credentials=True)
+    if not credentials:
         return dict(options)
     complete = copy.deepcopy(dict(options))
-    for target, one in found.items():
+    for target, one in credentials.items():
         put(complete, target, one)
     vocabulary(address.scheme).complete(complete, address)
     return complete
@@ -121,7 +121,7 @@ def settings_of_session(
         or any(name.lower() in words.who_asks for name in given)
         or any(s.credential and s.target in taken for s in words.by_name.values())
     )
-    found: dict[tuple[str, ...], tuple[tuple[bool, bool, int], str, str]] = {}
+    settings: dict[tuple[str, ...], tuple[tuple[bool, bool, int], str, str]] = {}
     refused: dict[str, Refused] = {}
     for name, value in properties.items():
         plain, of = place(name)
@@ -144,12 +144,12 @@ def settings_of_session(
             plain.startswith("fs.s3a.") and not name.lower().startswith("fs.s3a."),
             setting.hadoop.index(plain) if plain in setting.hadoop else 99,
         )
-        if setting.target not in found or order < found[setting.target][0]:
-            found[setting.target] = (order, plain, value)
+        if setting.target not in settings or order < settings[setting.target][0]:
+            settings[setting.target] = (order, plain, value)
     for name, refusal in refused.items():
         if not is_default(name) and properties[name].strip().lower() != "false":
             raise _refused(name, refusal)
-    texts = words.of_session({name: value for _, name, value in found.values()})
+    texts = words.of_session({name: value for _, name, value in settings.values()})
     if any(name.startswith("delta.logstore.") for name in texts):
         return texts
     # An application may name the table for other stores: it is the log store that decides.
@@ -232,10 +232,10 @@ def _account_named(address: Address, given: Mapping[str, Any]) -> str:
     return accounts[0] if accounts else ""
 
 
-def _agree(found: dict[tuple[str, ...], _Value], target: tuple[str, ...], one: _Value) -> None:
-    before = found.get(target)
+def _agree(values: dict[tuple[str, ...], _Value], target: tuple[str, ...], one: _Value) -> None:
+    before = values.get(target)
     if before is None or (one.special and not before.special):
-        found[target] = one
+        values[target] = one
     elif before.value != one.value and before.special == one.special:
         raise _twice(before.name, one.name)
 
@@ -258,18 +258,20 @@ def _from_environment(
     settings: Iterable[Setting] = dict.fromkeys(vocabulary(address.scheme).by_name.values())
     if credentials and any(s.credential and find(options, s.target[:1]) is not None for s in settings):
         return {}
-    found: dict[tuple[str, ...], Any] = {}
+    values: dict[tuple[str, ...], Any] = {}
     for setting in settings:
-        known = find(options, setting.target) is not None or any(key in options for key in setting.settled_by)
-        if setting.credential != credentials or known:
+        is_set = find(options, setting.target) is not None or any(
+            key in options for key in setting.settled_by
+        )
+        if setting.credential != credentials or is_set:
             continue
         for variable in setting.environment:
             text = os.environ.get(variable, "")
             if text.strip():
                 one = _value(setting, variable, text, address)
                 if one is not None:
-                    found.setdefault(setting.target, one.value)
-    return found
+                    values.setdefault(setting.target, one.value)
+    return values
 
 
 def _twice(name: str, other: str) -> InvalidOptionError:

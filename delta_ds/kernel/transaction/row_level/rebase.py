@@ -131,13 +131,13 @@ class _RowCheck:
         if self._passes_over_new_rows:
             return
         files = self._commit.adds
-        kept = set(self._rows.removed)
-        found = [
+        removed = set(self._rows.removed)
+        new_files = [
             row
             for row in self._wanted.candidates(files).to_pylist()
-            if files.canonical_paths[row].as_py() not in kept
+            if files.canonical_paths[row].as_py() not in removed
         ]
-        pieces = pieces_of(files, found, self._snapshot.physical_partition_columns)
+        pieces = pieces_of(files, new_files, self._snapshot.physical_partition_columns)
         hit = self._wanted.first([*pieces, *self._brought_back()])
         if hit is not None:
             raise self._conflict(CONCURRENT_APPEND_OF_ROWS, hit[0], rows=_some_rows(hit[1]))
@@ -171,8 +171,10 @@ class _RowCheck:
         rows = self._wanted.candidates(live)
         paths = live.canonical_paths.take(rows)
         removed = texts(list(self._rows.removed))
-        known = pc.is_in(paths, value_set=removed)
-        for row, path in zip(rows.filter(known).to_pylist(), paths.filter(known).to_pylist(), strict=True):
+        is_removed = pc.is_in(paths, value_set=removed)
+        for row, path in zip(
+            rows.filter(is_removed).to_pylist(), paths.filter(is_removed).to_pylist(), strict=True
+        ):
             (piece,) = pieces_of(live, [row], self._snapshot.physical_partition_columns)
             if path in self._rows.added:
                 piece = selected(piece, self._rows.changed_vector(path).gone)
@@ -200,10 +202,10 @@ class _RowCheck:
         own = {self._canonical(body): body for body in self._own_removes()}
         before = [selected(self._piece(own[path]), self._deleted[path]) for path in gone]
         targets = self._pieces_added([path for path in self._rows.added if path not in self._rows.removed])
-        found = find_moved(pending.storage, pending.state, before, targets)
-        if found is None:
+        moved = find_moved(pending.storage, pending.state, before, targets)
+        if moved is None:
             raise self._conflict(MOVED_ROWS_NOT_FOUND, gone[0])
-        return {canonical_path(path, pending.storage): positions for path, positions in found.items()}
+        return {canonical_path(path, pending.storage): positions for path, positions in moved.items()}
 
     def _own_removes(self) -> list[RemoveFile]:
         """What the transaction removes, one by one from here on: columns of the snapshot know the vectors of then."""
@@ -243,14 +245,14 @@ class _RowCheck:
         pending.adds = [body for body in pending.adds if self._canonical(body) not in contested]
         pending.adds += self._marked({path: bodies[path] for path in after}, after)
         changes.superseded |= vectors - self._vector_files()
-        kept = {
+        uncontested = {
             p: n for p, n in changes.deleted.items() if canonical_path(p, pending.storage) not in contested
         }
-        changes.deleted = kept | {bodies[path]["path"]: positions for path, positions in after.items()}
+        changes.deleted = uncontested | {bodies[path]["path"]: positions for path, positions in after.items()}
 
     def _vector_files(self) -> set[str]:
-        found = (vector_descriptor(body.get("deletionVector")) for body in self._pending.adds)
-        return {vector.path for vector in found if vector is not None and vector.path is not None}
+        descriptors = (vector_descriptor(body.get("deletionVector")) for body in self._pending.adds)
+        return {vector.path for vector in descriptors if vector is not None and vector.path is not None}
 
     def _marked(self, bodies: Mapping[str, AddFile], after: Mapping[str, Positions]) -> Iterator[AddFile]:
         """Files with deletion vectors of both; those without any row left are not added again."""

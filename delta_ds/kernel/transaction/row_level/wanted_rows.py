@@ -42,12 +42,12 @@ class WantedRows:
         The predicate. What of it cannot be evaluated again counts as true.
     """
 
-    def __init__(self, pending: Pending, wanted: ReadPredicate) -> None:
+    def __init__(self, pending: Pending, sought: ReadPredicate) -> None:
         self._storage = pending.storage
         self._state: TableState = pending.state
-        self._timezone = wanted.timezone
+        self._timezone = sought.timezone
         self.predicate: Expression | None = conjunction(
-            [p for p in wanted.parts if not is_widened(p) and self._compares_by_bytes(p)]
+            [p for p in sought.parts if not is_widened(p) and self._compares_by_bytes(p)]
         )
 
     def _compares_by_bytes(self, part: Expression) -> bool:

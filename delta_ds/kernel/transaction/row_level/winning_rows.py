@@ -128,8 +128,8 @@ def _fields(actions: pa.ChunkedArray) -> pa.Table:
 
 
 def _without(positions: Positions, others: Positions) -> Positions:
-    found: Any = np.setdiff1d(positions, others, assume_unique=True)
-    return cast("Positions", found)
+    rest: Any = np.setdiff1d(positions, others, assume_unique=True)
+    return cast("Positions", rest)
 
 
 # --- where rows are after their files were rewritten as they were: found by their row ids
@@ -156,17 +156,17 @@ def find_moved(
         By path of the target, uint64 positions, ascending; None where not each row is there exactly once.
     """
     plan = ReadPlan.of(state, schema=StructType(), metadata_columns=("row_id", "row_index"))
-    wanted = [ids for piece in rows for ids, _ in _ids(storage, plan, piece)]
-    ids = np.sort(np.concatenate([np.empty(0, np.int64), *wanted]))
-    found: dict[str, Positions] = {}
+    row_ids_before = [ids for piece in rows for ids, _ in _ids(storage, plan, piece)]
+    ids = np.sort(np.concatenate([np.empty(0, np.int64), *row_ids_before]))
+    moved: dict[str, Positions] = {}
     missing = len(ids)
     for piece in targets:
         places = [places[np.isin(row_ids, ids)] for row_ids, places in _ids(storage, plan, piece)]
         positions = np.concatenate([np.empty(0, np.int64), *places])
         if len(positions):
-            found[piece.path] = positions.astype(np.uint64)
+            moved[piece.path] = positions.astype(np.uint64)
             missing -= len(positions)
-    return found if missing == 0 and len(np.unique(ids)) == len(ids) and _all_known(ids) else None
+    return moved if missing == 0 and len(np.unique(ids)) == len(ids) and _all_known(ids) else None
 
 
 def _all_known(ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:

@@ -88,8 +88,6 @@ class MergePlan:
         In the order they were given; of those for the same rows the first whose condition holds counts.
     evolved
         Whether `schema` is another one than before.
-    carried
-        For each column of `schema` the value of a row that no clause changes, in the join.
     source_values, target_values
         Spark Connect only: columns that each side has to have before it is joined (`withColumns`), as the
         expressions of clauses are found there under these names.
@@ -99,7 +97,6 @@ class MergePlan:
     on: Resolved
     clauses: tuple[ResolvedClause, ...]
     evolved: bool
-    carried: list[Column]
     source_values: Mapping[str, Column] = field(default_factory=dict)
     target_values: Mapping[str, Column] = field(default_factory=dict)
 
@@ -175,7 +172,6 @@ def plan_merge(
         condition,
         tuple(resolved),
         after != schema,
-        [v for v in _values(resolver, after, None, (), ()) if v is not None],
         resolver.of_source.projections,
         resolver.of_target.projections,
     )
@@ -256,25 +252,6 @@ class _Resolver:
         return given
 
 
-def _values(
-    resolver: _Resolver,
-    after: StructType,
-    clause: Clause | None,
-    given: Sequence[Assignment],
-    generated: Collection[str],
-) -> list[Column | None]:
-    return align(
-        after,
-        None if clause is not None and clause.inserts else resolver.target.column,
-        given,
-        table=resolver.table,
-        operation=MERGE.name if clause is None else clause.label,
-        current_schema=resolver.schema,
-        evolve=resolver.evolve,
-        generated=generated,
-    )
-
-
 def _resolve_clause(
     resolver: _Resolver,
     after: StructType,
@@ -285,7 +262,16 @@ def _resolve_clause(
 ) -> ResolvedClause:
     if clause.deletes:
         return ResolvedClause(clause.when, clause.do, condition, None, frozenset(), clause)
-    values = _values(resolver, after, clause, given, generated)
+    values = align(
+        after,
+        None if clause.inserts else resolver.target.column,
+        given,
+        table=resolver.table,
+        operation=clause.label,
+        current_schema=resolver.schema,
+        evolve=resolver.evolve,
+        generated=generated,
+    )
     names = {a.path[0].lower() for a in given}
     assigned = frozenset(f.name for f in after if f.name.lower() in names)
     return ResolvedClause(clause.when, clause.do, condition, values, assigned, clause)

@@ -12,9 +12,10 @@ import pyarrow as pa
 from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.events.commands import MERGE_BEGINS_ANEW
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
+from delta_ds.kernel.commands.dml.changed_rows import FILE, SOURCE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
-from delta_ds.kernel.commands.dml.task import FILE, SOURCE
+from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.options.settings import AUTO_MERGE
@@ -24,21 +25,17 @@ from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.materialize import lost_rows
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
-from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
 from delta_ds.spark.commands.merge.row_scope import has_subqueries, row_scope
 from delta_ds.spark.commands.merge.rows import (
     CODES,
     Sides,
     all_changes,
-    all_rows,
     inserted_rows,
     matched_rows,
     new_values,
-    rewritten_rows,
     unchanged_keys,
     without_places,
-    written_rows,
 )
 from delta_ds.spark.commands.merge.sides import (
     SourceStats,
@@ -114,17 +111,20 @@ class _Outcome:
 
     Attributes
     ----------
-    matches
-        Which rows of the table change.
+    found
+        Which rows of the table change, and what tasks made of their files.
+    relevant
+        Whether there is anything to commit, even if no row changes: delta-spark then makes a version too.
     touched
-        The files that these are in.
+        The files in which rows change.
     written
         How many rows were written.
     scanned_ms
         When the rows were found, in milliseconds since the command began.
     """
 
-    matches: Matches
+    found: Rewritten
+    relevant: bool
     touched: CandidateFiles
     written: int
     scanned_ms: int
@@ -173,21 +173,15 @@ class _Merge:
         change.repeatable = kept is self._given and not has_subqueries(sample)
         materialized = change.elapsed_ms()
         read, files, stats, scope = self._candidates(sample)
-        marks = change.plan.uses_deletion_vectors and not self._by_source
-        if self._changes_rows and change.rewrites_by_arrow:
-            outcome = self._rewrite_by_arrow(files, stats)
-        elif self._changes_rows and marks:
-            outcome = self._at_once(files)
-        else:
-            outcome = self._rewrite(sample, files)
+        outcome = self._change_rows(files, stats) if self._changes_rows else self._insert_only(files)
         counts = self._counts(sample.plan, outcome)
         # Where rows are marked, delta-spark makes no version of nothing; where files are rewritten, it does.
-        rewrites = outcome.matches.relevant and not change.plan.uses_deletion_vectors
+        rewrites = outcome.relevant and not change.plan.uses_deletion_vectors
         if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(outcome.touched):
             change.commit(
                 read,
                 removed=[] if change.plan.uses_deletion_vectors else outcome.touched.paths.to_pylist(),
-                deleted=by_path(files, outcome.matches.positions),
+                deleted=by_path(files, outcome.found.positions),
                 rows=scope,
                 parameters=history_parameters(sample.plan),
                 metrics={
@@ -276,16 +270,15 @@ class _Merge:
         matched = [c for c in self._clauses if c.is_matched]
         return len(matched) == 1 and matched[0].deletes and matched[0].condition is None
 
-    def _refuse_ambiguity(self, matches: Matches) -> None:
-        if matches.ambiguous and not self._may_repeat:
-            raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
-                table=self._target.handle.where,
-                usageReference="https://docs.delta.io/latest/delta-update.html",
-            )
-
     # --- what is written
 
-    def _rewrite_by_arrow(self, files: CandidateFiles, stats: SourceStats) -> _Outcome:
+    def _insert_only(self, files: CandidateFiles) -> _Outcome:
+        rows = all_changes(self._sides(files), self._change, self._special, by_source=False)
+        scanned = self._change.elapsed_ms()
+        written = self._insert(rows.where(rows[FILE].isNull()))
+        return _Outcome(Rewritten(), False, self._target.no_files, written, scanned)
+
+    def _change_rows(self, files: CandidateFiles, stats: SourceStats) -> _Outcome:
         """One join finds the rows that change, and their new values; tasks rewrite their files."""
         change, engine = self._change, self._target.engine
         broadcast = engine.fits_executors(self._source, stats.rows, stats.variable_bytes)
@@ -319,17 +312,11 @@ class _Merge:
             found = change.rewrite(
                 rows_of, files, [CODES[clause.do] for clause in clauses], repeated=self._may_repeat
             )
-            only_matched = all(clause.is_matched for clause in clauses)
-            matches = Matches(
-                changed_files=list(found.files),
-                positions=dict(found.positions),
-                by_clause=dict(found.by_clause),
-                relevant=bool(found.rows)
-                if only_matched
-                else found.seen or (self._by_source and len(files) > 0),
-                ambiguous=found.ambiguous,
-            )
-            self._refuse_ambiguity(matches)
+            if found.ambiguous:
+                raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
+                    table=self._target.handle.where,
+                    usageReference="https://docs.delta.io/latest/delta-update.html",
+                )
             scanned = change.elapsed_ms() - found.milliseconds
             written = found.result.rows
             if self._inserts:
@@ -339,8 +326,11 @@ class _Merge:
                     if not cached:
                         matched = frame_of(self._target.spark, pa.table({SOURCE: found.sources}))
                     rows = inserted_rows(sides, change, self._special, matched, broadcast=not cached)
-                written += self._write(without_places(rows))
-        return _Outcome(matches, files.only(found.files), written, scanned)
+                written += self._insert(rows)
+        relevant = found.seen or (self._by_source and len(files) > 0)
+        if all(clause.is_matched for clause in clauses):
+            relevant = bool(found.rows)
+        return _Outcome(found, relevant, files.only(found.files), written, scanned)
 
     def _unchanged_keys(self, sides: Sides) -> frozenset[str]:
         if self._change.plan.uses_deletion_vectors:
@@ -348,53 +338,19 @@ class _Merge:
         keys = keys_of(self._target, sides.plan.on, sides.target, sides.source)
         return unchanged_keys(sides, self._change, keys)
 
-    def _at_once(self, files: CandidateFiles) -> _Outcome:
-        """One join finds and makes the new rows; its result is kept and read twice."""
-        change, sides = self._change, self._sides(files)
-        rows = all_rows(sides, change, self._special, by_source=self._by_source)
-        with self._target.engine.kept(rows) as rows:
-            marks = change.plan.uses_deletion_vectors
-            matches = matches_in(rows, rows[SOURCE].isNotNull(), sides, positions=marks)
-            self._refuse_ambiguity(matches)
-            scanned = change.elapsed_ms()
-            written = 0
-            touched = files.only(matches.changed_files)
-            deletes_only = marks and all(clause.deletes for clause in self._clauses)
-            if not deletes_only or change.plan.records_changes:
-                written = self._write(written_rows(sides, change, rows, touched, repeated=matches.ambiguous))
-        return _Outcome(matches, touched, written, scanned)
-
-    def _rewrite(self, sample: Sides, files: CandidateFiles) -> _Outcome:
-        """Find the files in which rows change, then rewrite them."""
-        change = self._change
-        matches = Matches()
-        if self._changes_rows:
-            matches = find_matches(self._sides(files), positions=change.plan.uses_deletion_vectors)
-            self._refuse_ambiguity(matches)
-            files = files.only(matches.files)
-        touched = files.only(matches.changed_files)
-        scanned = change.elapsed_ms()
-        written = 0
-        if self._inserts or len(touched):
-            sides = self._sides(files if self._inserts else touched)
-            frame = rewritten_rows(
-                sides, change, self._special, touched if len(touched) < len(files) else None,
-                inserts_only=not len(touched), by_source=self._by_source, repeated=matches.ambiguous,
-            )  # fmt: skip
-            written = self._write(frame)
-        return _Outcome(matches, touched, written, scanned)
-
-    def _write(self, frame: DataFrame) -> int:
+    def _insert(self, rows: DataFrame) -> int:
+        """Write new rows; how many."""
+        frame = without_places(rows)
         # Generated ones come later.
         partitions = [name for name in self._target.state.partition_columns if name in frame.columns]
         if partitions and self._changes_rows:
             # A join leaves rows of every partition in every task.
             frame = frame.hint("rebalance", *map(quoted, partitions))
-        return sum(result.rows for result in self._change.write(frame))
+        return self._change.insert(frame)
 
     def _counts(self, plan: MergePlan, outcome: _Outcome) -> dict[str, int]:
-        matches, touched = outcome.matches, outcome.touched
-        by_kind = changed_rows(plan.clauses, matches.by_clause)
+        touched = outcome.touched
+        by_kind = changed_rows(plan.clauses, outcome.found.by_clause)
         updated = sum(rows for name, rows in by_kind.items() if name.endswith("Updated"))
         deleted = sum(rows for name, rows in by_kind.items() if name.endswith("Deleted"))
         copied = 0

@@ -138,11 +138,11 @@ def translate_json(nodes: Sequence[Mapping[str, Any]], paths: Paths, timezone: s
         Empty if nothing is known.
     """
     try:
-        found = _Translation(paths, timezone).implied(tree(nodes), True)
+        predicate = _Translation(paths, timezone).implied(tree(nodes), True)
     except RecursionError:
         FILTER_NOT_TRANSLATED.log(reason="nested_too_deeply", nodes=len(nodes))
         return []
-    return [] if found is None or found == Literal(True, BOOLEAN) else [found]
+    return [] if predicate is None or predicate == Literal(True, BOOLEAN) else [predicate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,43 +152,43 @@ class _Translation:
 
     # --- conditions
 
-    def implied(self, node: Node, wanted: bool) -> Expression | None:
-        """A predicate that holds for every row for which the condition is `wanted`; None if there is none."""
+    def implied(self, node: Node, truth: bool) -> Expression | None:
+        """A predicate that holds for every row for which the condition is `truth`; None if there is none."""
         node = unwrap(node)
         kind = node.kind
         if kind == "Not":
-            return self.implied(node.children[0], not wanted)
+            return self.implied(node.children[0], not truth)
         if kind in ("And", "Or"):
-            found = [self.implied(part, wanted) for part in _parts(node)]
-            return _all(found) if (kind == "And") == wanted else _any(found)
+            parts = [self.implied(part, truth) for part in _parts(node)]
+            return _all(parts) if (kind == "And") == truth else _any(parts)
         if kind in _NULL_TESTS:
             node = _pushed_into_choice(node)
         if node.kind in ("If", "CaseWhen"):
-            return _any(self._branches(node, wanted))
+            return _any(self._branches(node, truth))
         if kind == "Coalesce":
-            return _any([self.implied(child, wanted) for child in node.children])
-        if kind == "In" and not wanted:
+            return _any([self.implied(child, truth) for child in node.children])
+        if kind == "In" and not truth:
             return self._not_in(node)
         if node.kind == "Literal" and data_type(node.fields.get("dataType")) == BOOLEAN:
-            return Literal(node.fields["value"] == str(wanted).lower(), BOOLEAN)
+            return Literal(node.fields["value"] == str(truth).lower(), BOOLEAN)
         exact = self.exact(node)
-        return exact if exact is None or wanted else Call("not", (exact,))
+        return exact if exact is None or truth else Call("not", (exact,))
 
-    def _branches(self, choice: Node, wanted: bool) -> Iterator[Expression | None]:
-        """For each branch of an `If` or `CaseWhen`: what holds where it is taken and gives `wanted`."""
+    def _branches(self, choice: Node, truth: bool) -> Iterator[Expression | None]:
+        """For each branch of an `If` or `CaseWhen`: what holds where it is taken and gives `truth`."""
         before: list[Expression | None] = []
         for condition, value in zip(choice.children[::2], choice.children[1::2], strict=False):
-            yield _all([*before, self.implied(condition, True), self.implied(value, wanted)])
+            yield _all([*before, self.implied(condition, True), self.implied(value, truth)])
             if unwrap(condition).kind in _TWO_VALUED:
                 before.append(self.implied(condition, False))
         if len(choice.children) % 2:
-            yield _all([*before, self.implied(choice.children[-1], wanted)])
+            yield _all([*before, self.implied(choice.children[-1], truth)])
 
     def _not_in(self, node: Node) -> Expression | None:
         """Unequal to all items is unequal to those that are known."""
         value = self.exact(node.children[0])
-        known = [item for item in map(self.exact, node.children[1:]) if item is not None]
-        return Call("not", (Call("in", (value, *known)),)) if value is not None and known else None
+        listed = [item for item in map(self.exact, node.children[1:]) if item is not None]
+        return Call("not", (Call("in", (value, *listed)),)) if value is not None and listed else None
 
     # --- values
 
@@ -246,8 +246,8 @@ class _Translation:
         return child if child is None or source == target else Cast(child, target, safe=mode == "TRY")
 
     def _in_set(self, node: Node) -> Expression | None:
-        found = self._type(node.children[0])
-        listed = None if found is None else items(node, found)
+        item_type = self._type(node.children[0])
+        listed = None if item_type is None else items(node, item_type)
         value = self.exact(node.children[0])
         return None if listed is None or value is None else Call("in", (value, *listed))
 
@@ -281,8 +281,8 @@ class _Translation:
             return self._type(node.children[1])
         if node.kind == "Coalesce":
             return self._type(node.children[0])
-        known = node.kind in _COMPARISONS or node.kind in _NULL_TESTS or node.kind in _ON_EXACT
-        return BOOLEAN if known else None
+        is_boolean = node.kind in _COMPARISONS or node.kind in _NULL_TESTS or node.kind in _ON_EXACT
+        return BOOLEAN if is_boolean else None
 
 
 # Nodes that are their children joined, nothing more.
@@ -317,16 +317,16 @@ def _pushed_into_choice(test: Node) -> Node:
     return Node(tests.kind, tests.fields, (*tests.children, no_branch))
 
 
-def _all(found: Iterable[Expression | None]) -> Expression | None:
+def _all(parts: Iterable[Expression | None]) -> Expression | None:
     """The conjunction of what is known."""
-    known = [part for part in found if part is not None and part != Literal(True, BOOLEAN)]
-    return conjunction(list(dict.fromkeys(known)))
+    restricting = [part for part in parts if part is not None and part != Literal(True, BOOLEAN)]
+    return conjunction(list(dict.fromkeys(restricting)))
 
 
-def _any(found: Iterable[Expression | None]) -> Expression | None:
+def _any(choices: Iterable[Expression | None]) -> Expression | None:
     """The disjunction, if all its parts are known."""
     parts: dict[Expression, None] = {}
-    for part in found:
+    for part in choices:
         if part is None:
             return None
         if part != Literal(False, BOOLEAN):

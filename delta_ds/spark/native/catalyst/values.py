@@ -58,8 +58,8 @@ def data_type(raw: object) -> DataType | None:
             if scale.lstrip("-").isdigit() and int(scale) >= 0
             else None
         )
-    found = PRIMITIVES.get(raw)
-    return None if found == VARIANT else found
+    primitive = PRIMITIVES.get(raw)
+    return None if primitive == VARIANT else primitive
 
 
 def constant(node: Node, timezone: str) -> Literal | None:

@@ -16,19 +16,15 @@ from delta_ds.kernel.commands.dml.candidates import (
     usable_predicate,
     with_row_counts,
 )
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
+from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import check_changeable, plan_dml
-from delta_ds.kernel.commands.dml.task import (
-    ACTION,
-    BEFORE,
-    COPY,
-    DELETE,
-    INSERT,
-    UPDATE,
-    write_changed_rows,
-)
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.options.session_facts import CODEC, RECORDS_PER_FILE, SessionFacts
+from delta_ds.kernel.options.settings import OPTIMIZE_WRITE
+from delta_ds.kernel.write.task import write_rows
 
 
 def _table(path: Path, **properties: str) -> DeltaLog:
@@ -95,31 +91,40 @@ def test_a_file_whose_last_rows_are_marked_is_removed(tmp_path: Path) -> None:
     assert log.history(1)[0]["operationMetrics"]["numDeletionVectorsRemoved"] == "1"
 
 
+def test_files_are_written_as_the_session_says(tmp_path: Path) -> None:
+    facts = SessionFacts({CODEC: "gzip", RECORDS_PER_FILE: "7", OPTIMIZE_WRITE.full_name: "true"})
+    write = plan_dml(_table(tmp_path).snapshot(), facts=facts).write
+    assert (write.files.codec, write.files.max_records_per_file, write.joins_small_files) == ("gzip", 7, True)
+
+
 def test_rows_written_anew_replace_their_file(tmp_path: Path) -> None:
     log = _table(tmp_path, **FEED)
     snapshot = log.open_snapshot()
     plan = plan_dml(snapshot)
-    path = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
+    files = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC")
+    (number,), (path,) = files.numbers.to_pylist(), files.paths.to_pylist()
     batch = pa.RecordBatch.from_pydict(
         {
-            "id": pa.array([0, 100, 200, None], pa.int64()),
-            "p": pa.array(["b", "c", "b", None]),
-            ACTION: pa.array([COPY, UPDATE, INSERT, DELETE], pa.int8()),
-            f"{BEFORE}0": pa.array([0, 1, None, 2], pa.int64()),
-            f"{BEFORE}1": pa.array(["b", "b", None, "b"]),
+            FILE: pa.array([number, number], pa.int32()),
+            ROW: pa.array([1, 2], pa.int64()),
+            CLAUSE: pa.array([0, 1], pa.int32()),
+            "id": pa.array([100, None], pa.int64()),
+            "p": pa.array(["c", None]),
         }
     )
 
-    result = write_changed_rows(plan, [batch])
-    version = commit_dml(snapshot, DmlCommand("MERGE", removed=[path], results=[result], plan=plan))
+    changed = rewrite_changed_files(plan_file_rewrite(snapshot, plan, files, [UPDATE, DELETE]), [batch])
+    new = pa.RecordBatch.from_pydict({"id": [200], "p": ["b"]})
+    results = [changed.result, write_rows(plan.inserts, [new], 1, folder=plan.folder)]
+    version = commit_dml(snapshot, DmlCommand("MERGE", removed=[path], results=results, plan=plan))
 
-    assert _rows(log) == [0, *range(10, 20), 100, 200]
+    assert _rows(log) == [0, *range(3, 20), 100, 200]
     changes = log.changes(version, version)
-    assert all(f["path"].startswith(f"{plan.folder}/") for f in result.adds)
-    assert all(f["path"].startswith(f"_change_data/{plan.folder}/") for f in result.changes)
-    assert len(changes.slices()) == len(result.changes) == 2
+    assert all(f["path"].startswith(f"{plan.folder}/") for r in results for f in r.adds)
+    assert all(f["path"].startswith(f"_change_data/{plan.folder}/") for r in results for f in r.changes)
+    assert len(changes.slices()) == sum(len(r.changes) for r in results) == 3
     metrics = log.history(1)[0]["operationMetrics"]
-    assert (metrics["numTargetFilesAdded"], metrics["numTargetFilesRemoved"]) == ("2", "1")
+    assert (metrics["numTargetFilesAdded"], metrics["numTargetFilesRemoved"]) == ("3", "1")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +156,8 @@ def test_a_file_that_is_gone_is_told_and_what_was_written_is_deleted(tmp_path: P
     snapshot = log.open_snapshot()
     plan = plan_dml(snapshot)
     path = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
-    result = write_changed_rows(plan, [pa.RecordBatch.from_pydict({"id": [5], "p": ["b"]})])
+    new = pa.RecordBatch.from_pydict({"id": [5], "p": ["b"]})
+    result = write_rows(plan.inserts, [new], folder=plan.folder)
     commit_dml(log.open_snapshot(), DmlCommand("DELETE", parse_predicate("p = 'b'"), removed=[path]))
     change = DmlCommand("UPDATE", parse_predicate("p = 'b'"), removed=[path], results=[result], plan=plan)
 
@@ -167,8 +173,7 @@ def test_all_that_a_change_wrote_can_be_discarded(tmp_path: Path) -> None:
     snapshot = log.open_snapshot()
     before = _files_on_disk(log)
     plan = plan_dml(snapshot)
-    batch = pa.RecordBatch.from_pydict({"id": [1], "p": ["b"], ACTION: pa.array([INSERT], pa.int8())})
-    write_changed_rows(plan, [batch])
+    write_rows(plan.inserts, [pa.RecordBatch.from_pydict({"id": [1], "p": ["b"]})], folder=plan.folder)
     assert len(_files_on_disk(log)) == len(before) + 2
 
     discard_folder(snapshot, plan.folder)

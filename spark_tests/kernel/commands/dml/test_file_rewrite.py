@@ -22,12 +22,11 @@ from delta_ds.exceptions import DataFileError, InvariantViolationError
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.dml import column_rewrite, file_rewrite
 from delta_ds.kernel.commands.dml.candidates import candidate_files
-from delta_ds.kernel.commands.dml.changed_rows import ChangedRows
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, NONE, ROW, UPDATE, ChangedRows
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
-from delta_ds.kernel.commands.dml.task import CLAUSE, DELETE, FILE, NONE, ROW, UPDATE
 from delta_ds.kernel.data.write import partition_files
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.scan.scan import Scan

@@ -174,9 +174,6 @@ def test_explicit_clauses_see_their_own_side(spark: SparkSession) -> None:
     assert left["3"] == [3, 32, "-"]
     assert [c.do for c in plan.clauses] == ["delete", "update", "insert", "update"]
     assert [sorted(c.assigned) for c in plan.clauses] == [[], ["st", "v"], ["Id", "v"], ["v"]]
-    carried = joined.select(*(c.alias(f"c{i}") for i, c in enumerate(plan.carried))).where("c0 = 1").first()
-    assert carried is not None
-    assert (carried[1], carried[2].asDict()) == (10, {"a": 1, "b": "x"})
 
 
 def test_history_tells_conditions_and_actions(spark: SparkSession) -> None:
@@ -206,8 +203,6 @@ def test_evolution_adds_columns_and_fields_and_keeps_what_the_source_lacks(spark
     assert updated["1"] == [1, 10, {"a": 1, "b": "x", "c": 6}, "n"]
     assert updated["2"] == [2, 20, None, "m"]
     assert inserted["9"] == [9, "-", {"a": None, "b": None, "c": 7}, "k"]
-    carried = joined.select(*plan.carried)
-    assert str(from_spark(carried.schema)).replace("t.", "").count(":") == str(plan.schema).count(":")
 
 
 def test_evolution_by_explicit_assignments_replaces_whole_structs(spark: SparkSession) -> None:
