@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.api.snapshot import Snapshot
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.log import history
@@ -19,6 +18,7 @@ from delta_ds.kernel.table_log import TableLog
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.api.snapshot import Snapshot
     from delta_ds.api.transaction import Transaction
     from delta_ds.kernel.blame.blame import Blame
     from delta_ds.kernel.changes import ChangeFeed
@@ -81,6 +81,8 @@ class DeltaLog(TableLog):
         >>> log.snapshot().version, log.snapshot(version=0).scan().count()
         (1, 2)
         """
+        from delta_ds.api.snapshot import Snapshot
+
         return Snapshot(self.open_snapshot(version, timestamp))
 
     def history(self, limit: int | None = None) -> History:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.events.reading import PRUNING_NOT_EVALUATED
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.expressions.tree import (
@@ -123,6 +122,8 @@ class PartitionTuples:
         try:
             values = evaluate.evaluate(expression, self.table if names else _ONE_ROW)
         except PredicateError as error:
+            from delta_ds.events.reading import PRUNING_NOT_EVALUATED
+
             PRUNING_NOT_EVALUATED.log(expression=expression, reason=error)
             return None
         if isinstance(values, pa.ChunkedArray):

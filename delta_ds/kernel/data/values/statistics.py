@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.events.reading import STATISTICS_OF_OTHER_TYPE
 from delta_ds.kernel.arrow_buffers import field_of, texts, true_rows
 from delta_ds.kernel.data.values.statistics_json import parse_lines
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
@@ -256,6 +255,8 @@ def convert_leaf(values: pa.Array, leaf: StatisticsLeaf) -> pa.Array:
         return _integers(values, target)
     elif _widens(values.type, target):
         return _widen(values, target)
+    from delta_ds.events.reading import STATISTICS_OF_OTHER_TYPE
+
     STATISTICS_OF_OTHER_TYPE.log(leaf=leaf.dotted, found=values.type, wanted=target)
     return pa.nulls(len(values), target)
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from delta_ds.events.reading import STATISTICS_UNREADABLE
 from delta_ds.kernel.data.values.calendars import DAY_US, civil_from_days
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.json_text import parse_json
@@ -114,6 +113,8 @@ def _read(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table | None:
 
 
 def _repair(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table:
+    from delta_ds.events.reading import STATISTICS_UNREADABLE
+
     root = pa.struct(list(schema))
     unreadable = 0
     repaired = []
