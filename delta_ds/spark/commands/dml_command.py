@@ -30,7 +30,7 @@ from delta_ds.kernel.options.session_settings import (
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION, USER_METADATA
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.kernel.write.plan import WritePlan, has_transaction
+from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.target import has_transaction
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
