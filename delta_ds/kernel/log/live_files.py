@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.log import CHECKPOINT_NOT_FOUND_AGAIN
 from delta_ds.events.log import CHECKPOINT_READ_ANEW
 from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.arrow_buffers import field_of, mask, numbers
+from delta_ds.kernel.data.values.statistics import FilesToPrune
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, UnreadableCheckpointError
 from delta_ds.kernel.log.file_actions import keys_of_files
 from delta_ds.kernel.log.kept_columns import KeptColumns
@@ -33,37 +34,8 @@ _TEXT_ROWS = 1 << 16
 _ATTEMPTS = 8
 
 
-class FilesToPrune(Protocol):
-    """What deciding about files takes: their partition values and statistics, each when it is asked for."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many files there are."""
-        ...
-
-    def partition_texts(self, physical: str) -> pa.Array:
-        """The values of a partition column as strings; null for none."""
-        ...
-
-    def stats_parsed(self, leaves: Sequence[str], rows: pa.Int64Array) -> pa.Table | None:
-        """Typed statistics; see `LiveFiles.stats_parsed`."""
-        ...
-
-    def stats_texts(self, rows: pa.Int64Array) -> Iterator[pa.Array]:
-        """The `stats` JSON text of the files with these ascending numbers, in order, piece by piece; null for none."""
-        ...
-
-    def kept(self, names: Sequence[str]) -> dict[str, pa.Array] | None:
-        """What `keep` was given under these names, one value a file; None if any of it is not there any more."""
-        ...
-
-    def keep(self, columns: Mapping[str, pa.Array]) -> None:
-        """Keep columns for the next time that somebody asks about the same files, if there is room."""
-        ...
-
-
 # Tells of some files the ascending numbers of those to keep.
-FileFilter = Callable[[FilesToPrune], "pa.Int64Array"]
+FileFilter = Callable[["FilesToPrune"], "pa.Int64Array"]
 
 
 class LiveFiles:

@@ -18,7 +18,8 @@ from delta_ds.kernel.schema.types import DOUBLE, FLOAT
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.log.live_files import FileFilter, FilesToPrune
+    from delta_ds.kernel.data.values.statistics import FilesToPrune
+    from delta_ds.kernel.log.live_files import FileFilter
     from delta_ds.kernel.log.snapshot import Snapshot
 
 

@@ -28,7 +28,7 @@ from delta_ds.kernel.schema.types import LONG, TIMESTAMP, VOID, DataType
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.log.live_files import FilesToPrune
+    from delta_ds.kernel.data.values.statistics import FilesToPrune
 
 
 _NAMES_A_ZONE = r"Z$|:\d\d(\.\d+)?\s*[+-]\d\d"

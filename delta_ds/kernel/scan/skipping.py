@@ -37,7 +37,7 @@ from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import ScanReport
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.log.live_files import FilesToPrune
+    from delta_ds.kernel.data.values.statistics import FilesToPrune
     from delta_ds.kernel.log.snapshot import Snapshot
 
 # A rule names its conjunct; a list of a thousand values is not worth a thousand lines.

@@ -8,9 +8,9 @@ Source: PROTOCOL.md, "Per-file Statistics".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,10 +21,37 @@ from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
 from delta_ds.records import dataclass
 
-if TYPE_CHECKING:
-    from delta_ds.kernel.log.live_files import FilesToPrune
-
 Path = tuple[str, ...]
+
+
+class FilesToPrune(Protocol):
+    """What deciding about files takes: their partition values and statistics, each when it is asked for."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many files there are."""
+        ...
+
+    def partition_texts(self, physical: str) -> pa.Array:
+        """The values of a partition column as strings; null for none."""
+        ...
+
+    def stats_parsed(self, leaves: Sequence[str], rows: pa.Int64Array) -> pa.Table | None:
+        """Typed statistics; see `LiveFiles.stats_parsed`."""
+        ...
+
+    def stats_texts(self, rows: pa.Int64Array) -> Iterator[pa.Array]:
+        """The `stats` JSON text of the files with these ascending numbers, in order, piece by piece; null for none."""
+        ...
+
+    def kept(self, names: Sequence[str]) -> dict[str, pa.Array] | None:
+        """What `keep` was given under these names, one value a file; None if any of it is not there any more."""
+        ...
+
+    def keep(self, columns: Mapping[str, pa.Array]) -> None:
+        """Keep columns for the next time that somebody asks about the same files, if there is room."""
+        ...
+
 
 _INTEGERS = frozenset(["byte", "short", "integer", "long"])
 _TEMPORAL = frozenset(["date", "timestamp", "timestamp_ntz"])
