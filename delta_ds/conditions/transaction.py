@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_ds.conditions.record import ErrorCondition
+from delta_ds.conditions.record import E, ErrorCondition
 from delta_ds.exceptions import (
     CommitFailedError,
     ConcurrentAppendException,
@@ -26,6 +26,11 @@ def _conflict(what: str) -> str:
         "Transaction conflict detected: a concurrent {winner}, committed as version {version} of table {table}, "
         f"{what}. Nothing was written by this {{loser}} ({{read}}). Run it again: it will then see that version"
     )
+
+
+def _also(first: ErrorCondition[E], what: str) -> ErrorCondition[E]:
+    """Another conflict of a condition, of which programs learn the same."""
+    return first.also(_conflict(what), parameters=first.parameters)
 
 
 # What programs learn of the commit that came first.
@@ -66,9 +71,8 @@ CONCURRENT_APPEND = ErrorCondition(
     parameters=_OF_FILE,
     family="state",
 )
-CONCURRENT_APPEND_OF_ROWS = CONCURRENT_APPEND.also(
-    _conflict("added {rows} that this transaction should have read{sought} ({place})"),
-    parameters=_OF_FILE,
+CONCURRENT_APPEND_OF_ROWS = _also(
+    CONCURRENT_APPEND, "added {rows} that this transaction should have read{sought} ({place})"
 )
 CONCURRENT_DELETE_DELETE = ErrorCondition(
     "DELTA_CONCURRENT_DELETE_DELETE",
@@ -86,36 +90,28 @@ CONCURRENT_DELETE_READ = ErrorCondition(
     parameters=_OF_FILE,
     family="state",
 )
-DELETED_DATA_OF_TABLE = CONCURRENT_DELETE_READ.also(
-    _conflict("deleted data of the table, all of which this transaction depends on ({place})"),
-    parameters=_OF_FILE,
+DELETED_DATA_OF_TABLE = _also(
+    CONCURRENT_DELETE_READ, "deleted data of the table, all of which this transaction depends on ({place})"
 )
-DELETED_CHANGED_FILE = CONCURRENT_DELETE_READ.also(
-    _conflict("removed a file with {rows} rows that this transaction changes{sought} ({place})"),
-    parameters=_OF_FILE,
+DELETED_CHANGED_FILE = _also(
+    CONCURRENT_DELETE_READ, "removed a file with {rows} rows that this transaction changes{sought} ({place})"
 )
-CHANGED_SAME_ROWS = CONCURRENT_DELETE_READ.also(
-    _conflict("deleted or changed {rows} that this transaction changes too{sought} ({place})"),
-    parameters=_OF_FILE,
+CHANGED_SAME_ROWS = _also(
+    CONCURRENT_DELETE_READ, "deleted or changed {rows} that this transaction changes too{sought} ({place})"
 )
-BROUGHT_ROWS_BACK = CONCURRENT_DELETE_READ.also(
-    _conflict("brought {rows} back into a file that this transaction changes{sought} ({place})"),
-    parameters=_OF_FILE,
+BROUGHT_ROWS_BACK = _also(
+    CONCURRENT_DELETE_READ, "brought {rows} back into a file that this transaction changes{sought} ({place})"
 )
-CHANGED_READ_ROWS = CONCURRENT_DELETE_READ.also(
-    _conflict("deleted or changed {rows} that this transaction has read{sought} ({place})"),
-    parameters=_OF_FILE,
+CHANGED_READ_ROWS = _also(
+    CONCURRENT_DELETE_READ, "deleted or changed {rows} that this transaction has read{sought} ({place})"
 )
-REMOVED_FILE_OF_UNKNOWN_PARTITION = CONCURRENT_DELETE_READ.also(
-    _conflict("removed a file of which it does not tell the partition{sought} ({place})"),
-    parameters=_OF_FILE,
+REMOVED_FILE_OF_UNKNOWN_PARTITION = _also(
+    CONCURRENT_DELETE_READ, "removed a file of which it does not tell the partition{sought} ({place})"
 )
-MOVED_ROWS_NOT_FOUND = CONCURRENT_DELETE_READ.also(
-    _conflict(
-        "rewrote files, and not every row that this transaction changes is found again by its row id{sought} "
-        "({place})"
-    ),
-    parameters=_OF_FILE,
+MOVED_ROWS_NOT_FOUND = _also(
+    CONCURRENT_DELETE_READ,
+    "rewrote files, and not every row that this transaction changes is found again by its row id{sought} "
+    "({place})",
 )
 CONCURRENT_MODIFICATION = ErrorCondition(
     "DELTA_CONCURRENT_MODIFICATION",
@@ -258,9 +254,8 @@ METADATA_CHANGED = ErrorCondition(
     parameters=_OF_WINNER,
     family="state",
 )
-METADATA_CHANGED_BY_BOTH = METADATA_CHANGED.also(
-    _conflict("changed the metadata of the table, and so does this transaction"),
-    parameters=_OF_WINNER,
+METADATA_CHANGED_BY_BOTH = _also(
+    METADATA_CHANGED, "changed the metadata of the table, and so does this transaction"
 )
 TABLE_REPLACED_BEFORE_BATCH = METADATA_CHANGED.also(
     "Delta table {table} was replaced by another one while a batch for it was written: its id is {id!r}, not "
@@ -275,17 +270,12 @@ PROTOCOL_CHANGED = ErrorCondition(
     parameters=_OF_WINNER,
     family="state",
 )
-TABLE_CREATED_BY_BOTH = PROTOCOL_CHANGED.also(
-    _conflict(
-        "created the table while this transaction was about to. Note that an empty folder can be made a table by "
-        "several writers at once, of whom one wins"
-    ),
-    parameters=_OF_WINNER,
+TABLE_CREATED_BY_BOTH = _also(
+    PROTOCOL_CHANGED,
+    "created the table while this transaction was about to. Note that an empty folder can be made a table by "
+    "several writers at once, of whom one wins",
 )
-FEATURE_DROPPED_MEANWHILE = PROTOCOL_CHANGED.also(
-    _conflict("dropped table feature {features:list}"),
-    parameters=_OF_WINNER,
-)
+FEATURE_DROPPED_MEANWHILE = _also(PROTOCOL_CHANGED, "dropped table feature {features:list}")
 ROW_ID_ASSIGNMENT_WITHOUT_STATS = ErrorCondition(
     "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
     CommitFailedError,

@@ -27,19 +27,21 @@ from delta_ds.kernel.options.session_settings import (
     CONFLICT_DETECTION,
     conflict_detection,
 )
-from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
+from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION, USER_METADATA
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import tracks_rows
+from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.target import has_transaction
-from delta_ds.kernel.write.task import TaskResult
+from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.auto_compaction import compact_after
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
-from delta_ds.spark.commands.rows import insert_by_tasks, session_metadata, staging
+from delta_ds.spark.commands.rows import run_tasks, staging
 from delta_ds.spark.engines.frames import frame_of
+from delta_ds.spark.engines.origin import engine_info
 from delta_ds.spark.progress import work_of
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.seam.shipping import bring_package
@@ -180,9 +182,9 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
 
     def _insert_by_tasks(self, frame: DataFrame, plan: WritePlan, folder: str) -> list[TaskResult]:
         self._bring_package()
-        if self._by_spark is None:
-            return insert_by_tasks(frame, plan, folder)
-        return insert_by_tasks(self._by_spark.applied(frame, plan), _trusting(plan), folder)
+        if self._by_spark is not None:
+            frame, plan = self._by_spark.applied(frame, plan), _trusting(plan)
+        return run_tasks(frame, partial(write_rows, plan, folder=folder))
 
     def rewrite(
         self,
@@ -277,7 +279,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         rows: RowScope | None = None,
     ) -> None:
         """Commit what was written; arguments as of `DmlCommand`."""
-        said: dict[str, Any] = dict(session_metadata(self.target))
+        settings = self.target.facts.settings
         change = DmlCommand(
             operation=self.operation,
             predicate=predicate,
@@ -290,11 +292,12 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             plan=self.plan if self._results or self.plan.write.new_metadata else None,
             txn=self._txn,
             rows=self._scope(rows),
-            **said,
+            user_metadata=settings.get(USER_METADATA.full_name),
+            engine_info=engine_info(),
         )
-        settings = auto_compaction_of(self.target.facts.settings)
+        compaction = auto_compaction_of(settings)
         with self._work.phase("committing", unit="commits"), self._staged.publishing():
-            self.target.run(_commit, change, self.plan.write.state.metadata, settings)
+            self.target.run(_commit, change, self.plan.write.state.metadata, compaction)
         self._committed = True
 
 

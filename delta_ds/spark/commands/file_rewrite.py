@@ -6,7 +6,8 @@ by the tasks, so no row that stays as it is becomes a row of Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
@@ -14,13 +15,11 @@ from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
-from delta_ds.spark import wire
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.positions import count_by_file
-from delta_ds.spark.engines.frames import map_in_arrow
+from delta_ds.spark.commands.rows import run_tasks
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from delta_ds.kernel.log.snapshot import Snapshot
@@ -69,11 +68,8 @@ def rewrite_files(
         return Rewritten()
     rows = rows_of(files)
     rewrite: FileRewrite = target.ask(_plan, plan, files, tuple(actions), repeated)
-    names = rows.columns
-    # Whoever makes a function of columns parses their names, which may be any.
-    plain = _spread(rows, files, _tasks(target, rewrite)).toDF(*(f"c{at}" for at in range(len(names))))
-    found = map_in_arrow(plain, _task(rewrite, names), "result string").collect()
-    return together([wire.decode(row[0]) for row in found])
+    spread = _spread(rows, files, _tasks(target, rewrite))
+    return together(run_tasks(spread, partial(rewrite_changed_files, rewrite)))
 
 
 def _plan(
@@ -99,18 +95,3 @@ def _spread(rows: DataFrame, files: CandidateFiles, tasks: int) -> DataFrame:
     else:
         spread = rows.repartition(tasks, rows[FILE])
     return spread.sortWithinPartitions(FILE, ROW)
-
-
-def _task(
-    rewrite: FileRewrite, names: list[str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        named = (batch.rename_columns(names) for batch in batches)
-        result = rewrite_changed_files(rewrite, named, context.partitionId() if context else 0)
-        yield pa.RecordBatch.from_pydict({"result": [wire.encode(result)]})
-
-    return work
