@@ -93,7 +93,7 @@ def test_a_file_whose_last_rows_are_marked_is_removed(tmp_path: Path) -> None:
 
 def test_files_are_written_as_the_session_says(tmp_path: Path) -> None:
     facts = SessionFacts({CODEC: "gzip", RECORDS_PER_FILE: "7", OPTIMIZE_WRITE.full_name: "true"})
-    write = plan_dml(_table(tmp_path).snapshot(), facts=facts).write
+    write = plan_dml(_table(tmp_path).open_snapshot(), facts=facts).write
     assert (write.files.codec, write.files.max_records_per_file, write.joins_small_files) == ("gzip", 7, True)
 
 
