@@ -16,7 +16,7 @@ from delta_ds.conditions.session import (
     TABLE_NAME_ALREADY_EXISTS,
 )
 from delta_ds.kernel.alter import create
-from delta_ds.kernel.options.session_settings import default_properties
+from delta_ds.kernel.options.session_facts import default_properties
 from delta_ds.kernel.schema.field_metadata import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,

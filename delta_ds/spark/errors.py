@@ -23,8 +23,7 @@ from delta_ds.conditions.index import family as family_of
 from delta_ds.conditions.record import Family
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.spark.engines.environment import explain_failure
-from delta_ds.spark.java_errors import shorten, without_logged_java
-from delta_ds.spark.read_failures import find_read_failure
+from delta_ds.spark.java_errors import find_read_failure, shorten, without_logged_java
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.options import INVALID_CONF_VALUE
-from delta_ds.kernel.options import values
+from delta_ds.kernel.options import parsing as values
 from delta_ds.kernel.options.session_facts import TIME_ZONE
 from delta_ds.kernel.value_types import parse_size
 

@@ -13,12 +13,12 @@ from delta_ds.kernel.options.session_facts import (
     ORIGIN,
     OVERWRITE_MODE,
     RECORDS_PER_FILE,
+    SETTINGS_OPTION,
     STORE_ASSIGNMENT,
     TIME_ZONE,
     UNKNOWN_OPTIONS,
     SessionFacts,
 )
-from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.engines.origin import origin_of
 from delta_ds.spark.engines.settings import all_settings, session_settings

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
@@ -15,7 +16,6 @@ from delta_ds.spark import schema as schemas
 from delta_ds.spark.engines.sealed import Sealed
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.filters import in_pushdown_worker, plans_each_scan
-from delta_ds.spark.package_location import brings_package
 from delta_ds.spark.table_names import FORMAT, check_path
 from delta_ds.spark.timezone import machine_time_zone
 
@@ -26,6 +26,42 @@ if TYPE_CHECKING:
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.streaming.source import StreamSource
     from delta_ds.spark.batch import Changes, Pin, Rows
+
+# --- objects that Spark sends to Python processes on the same machine bring along where this package is imported from
+# The process of a stream's source has not what `addPyFile`, `--py-files` and artifacts of Spark Connect have sent on its
+# path: Spark has it look in a folder that is not there. It runs beside the process that pickles the source, on the
+# driver's machine, and finds the package in the same place.
+# Source: Spark, `PythonStreamingSourceRunner`, `PythonWorkerUtils.writeSparkFiles`.
+
+_C = TypeVar("_C", bound=type)
+
+# Text, as a function would be found by its module, which is in the package. What an object holds comes after it.
+_MAKE = """
+import importlib.machinery, os, sys
+found = importlib.machinery.PathFinder.find_spec("delta_ds")
+if "delta_ds" not in sys.modules and (found is None or os.path.dirname(found.origin or "") != package):
+    sys.path.insert(0, os.path.dirname(package))
+made = object.__new__(getattr(importlib.import_module(module), name))
+"""
+
+
+def brings_package(owner: _C) -> _C:
+    """A class whose instances find this package where they are unpickled, on the machine where they were pickled."""
+
+    def reduce(self: Any, protocol: Any) -> tuple[Any, ...]:
+        known = {
+            "code": _MAKE,
+            "package": str(Path(__file__).parents[1]),
+            "module": type(self).__module__,
+            "name": type(self).__qualname__,
+        }
+        return eval, ("exec(code) or made", known), self.__dict__
+
+    owner.__reduce_ex__ = reduce  # type: ignore[method-assign, assignment]
+    return owner
+
+
+# --- the data source `pydelta`: from options and a path to schema, reader and writer
 
 
 @brings_package

@@ -10,7 +10,7 @@ from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.card import Card, Shown
-from delta_ds.kernel.commands.generate import generate
+from delta_ds.kernel.commands.maintain import generate
 from delta_ds.records import replace
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods

@@ -55,8 +55,7 @@ _RECORDS = _names(
         "kernel.commands.optimize.zcubes": "ZCubeStats",
         "kernel.commands.optimize.zorder_curve": "ClusteringCurve",
         "kernel.data.read.plan": "FileSlice ReadPlan",
-        "kernel.data.rows.checks": "Condition NotNull",
-        "kernel.data.rows.char_lengths": "Length",
+        "kernel.data.rows.checks": "Condition NotNull Length",
         "kernel.data.rows.expressions": "RowExpression",
         "kernel.data.rows.generated": "Default Generated",
         "kernel.data.rows.identity": "Identity",
@@ -78,7 +77,7 @@ _RECORDS = _names(
         "kernel.write.overwrite_scope": "OverwriteScope",
         "kernel.write.plan": "WritePlan",
         "kernel.write.task": "TaskResult",
-        "spark.commands.blame_source": "Asked",
+        "spark.commands.blame": "Asked",
     }
 )
 
@@ -98,9 +97,8 @@ _FUNCTIONS = _names(
         "with_row_counts",
         "kernel.commands.dml.plan": "check_changeable evolve_table generated_columns plan_dml special_columns",
         "kernel.commands.drop_feature": "finish_dropping rewrite_request switch_off unmapping_request",
-        "kernel.commands.generate": "generate",
+        "kernel.commands.maintain": "generate examine run_log_step",
         "kernel.commands.health": "health",
-        "kernel.commands.maintain": "examine run_log_step",
         "kernel.commands.optimize.commit": "commit_optimize discard_staged",
         "kernel.commands.restore": "restore",
         "kernel.commands.upgrade_uniform": "begin_upgrade finish_upgrade",

@@ -25,7 +25,7 @@ from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 from delta_ds.kernel.commands.drop_feature import drop_feature_support
-from delta_ds.kernel.commands.generate import generate
+from delta_ds.kernel.commands.maintain import generate
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compact
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import ZORDER, OptimizeRequest
@@ -36,7 +36,7 @@ from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.storage import backoff
+from delta_ds.kernel.storage import store_errors as backoff
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.kernel.streaming.sink import commit_batch

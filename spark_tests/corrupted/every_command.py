@@ -44,9 +44,8 @@ from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite, rewrite
 from delta_ds.kernel.commands.dml.plan import plan_dml
 from delta_ds.kernel.commands.drop_feature import drop_feature_support
 from delta_ds.kernel.commands.fsck.command import check
-from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.commands.health import health
-from delta_ds.kernel.commands.maintain import maintain
+from delta_ds.kernel.commands.maintain import generate, maintain
 from delta_ds.kernel.commands.optimize.auto_compact import auto_compact
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest

@@ -9,7 +9,7 @@ import pytest
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.commands.generate import SYMLINK_FORMAT_MANIFEST, generate
+from delta_ds.kernel.commands.maintain import SYMLINK_FORMAT_MANIFEST, generate
 from spark_tests.interop.delta_spark import DeltaSpark
 
 pytestmark = pytest.mark.interop

@@ -6,7 +6,7 @@ import pytest
 
 from delta_ds.kernel.options.ignored_settings import SETTINGS
 from delta_ds.kernel.options.machinery_settings import MACHINERY
-from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX
+from delta_ds.kernel.options.session_facts import DEFAULTS_PREFIX
 from delta_ds.kernel.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX, VACUUM_LOGGING
 from delta_ds.kernel.value_types import parse_size
 from spark_tests.interop.delta_spark import DeltaSpark

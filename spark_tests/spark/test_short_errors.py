@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import DataFileError, DeltaError, SchemaError
-from delta_ds.spark.read_failures import find_read_failure
+from delta_ds.spark.java_errors import find_read_failure
 
 pytestmark = pytest.mark.spark
 

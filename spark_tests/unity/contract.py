@@ -25,7 +25,7 @@ from delta_ds import (
     UnsupportedOperationError,
 )
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.storage import backoff
+from delta_ds.kernel.storage import store_errors as backoff
 from delta_ds.kernel.storage.coordination.log_store import CoordinatedLogStore
 from delta_ds.kernel.storage.coordination.records import ProposedCommit
 from delta_ds.kernel.storage.maintenance import Maintenance

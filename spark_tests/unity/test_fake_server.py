@@ -17,12 +17,12 @@ from delta_ds import (
     UnsupportedFeatureError,
 )
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.storage import backoff
+from delta_ds.kernel.storage import store_errors as backoff
 from delta_ds.kernel.storage.settings.translate import to_filesystem_options
 from delta_ds.kernel.storage.uri import parse_address
 from delta_ds.kernel.unity import http
+from delta_ds.kernel.unity.api import vended
 from delta_ds.kernel.unity.coordinator import UnityCatalog
-from delta_ds.kernel.unity.credentials import vended
 from spark_tests.stores.servers import free_port
 from spark_tests.unity import exchanges, fake_server
 from spark_tests.unity.contract import ROWS, Contract, Place, folder, ids, published, staged

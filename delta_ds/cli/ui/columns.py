@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from delta_ds.cli.json_values import shown
+from delta_ds.cli.output import shown
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.layout.column import column_layout

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.cli.ui.figures import totals
+from delta_ds.cli.ui.view import totals
 from delta_ds.kernel.arrow_buffers import numbers
 from delta_ds.kernel.log.history import datetime_of
 

@@ -20,7 +20,7 @@ from delta_ds.conditions.tables import (
 from delta_ds.kernel import iceberg_compatibility as compatibility
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.alter.protocol import upgrade_protocol
-from delta_ds.kernel.data.write.statistics_columns import check_statistics_columns
+from delta_ds.kernel.data.write.statistics import check_statistics_columns
 from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.properties import (
     COLUMN_MAPPING_MAX_ID,

@@ -19,7 +19,7 @@ from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history
-from delta_ds.kernel.log.paths import canonical_path, canonical_paths
+from delta_ds.kernel.log.file_actions import canonical_path, canonical_paths
 from delta_ds.kernel.log.segment import earliest_version, list_log
 from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.operations import MERGE

@@ -45,7 +45,7 @@ from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.types import schema_to_json
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem, without_login
 from delta_ds.kernel.table_state import TableState
-from delta_ds.kernel.transaction.commit_info import as_text
+from delta_ds.kernel.transaction.commit_loop import as_text
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:

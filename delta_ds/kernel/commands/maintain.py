@@ -7,22 +7,71 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from delta_ds.conditions.commands import MODE_NOT_SUPPORTED
 from delta_ds.conditions.coordination import MAINTENANCE_NOT_ALLOWED
+from delta_ds.conditions.iceberg import GENERATE_WITHOUT_UNIVERSAL_FORMAT
 from delta_ds.exceptions import DeltaConcurrentModificationException, UnsupportedOperationError
 from delta_ds.kernel.commands.compute_statistics import compute_statistics
 from delta_ds.kernel.commands.health import CHECKPOINT, STATISTICS, VACUUM, Due, Health, health_of
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import vacuum as delete_files
+from delta_ds.kernel.iceberg_compatibility import ICEBERG, writes_metadata
 from delta_ds.kernel.log.segment import find_segment
 from delta_ds.kernel.operations import OPTIMIZE, REORG
 from delta_ds.kernel.terminal import visible
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
+from delta_ds.kernel.transaction.symlink_manifest import write_manifests
 from delta_ds.kernel.work import Work
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.table_log import TableLog
+
+# --- gENERATE: write symlink manifests, or the metadata of Iceberg, for engines that do not know Delta
+# No commit: the log of the table stays as it is.
+
+SYMLINK_FORMAT_MANIFEST = "symlink_format_manifest"
+_MODES = (SYMLINK_FORMAT_MANIFEST, ICEBERG)
+
+
+def generate(log: TableLog, mode: str) -> int:
+    """Generate files for a table as it is now.
+
+    Parameters
+    ----------
+    log
+        The table.
+    mode
+        In any case: `symlink_format_manifest`, see `symlink_manifest`; or `iceberg`, for the metadata of Iceberg where
+        a commit could not bring it up to date, see `iceberg.conversion`.
+
+    Returns
+    -------
+    int
+        How many manifests, or descriptions of a version in Iceberg's metadata, were written.
+
+    Raises
+    ------
+    InvalidOptionError
+        There is no such mode.
+    UnsupportedOperationError
+        The table has column mapping, or files with deletion vectors; or does not ask for the metadata of Iceberg.
+    """
+    wanted = mode.strip().lower()
+    if wanted not in _MODES:
+        raise MODE_NOT_SUPPORTED(mode=mode, table=log.storage.url, supportedModes=list(_MODES))
+    snapshot = log.open_snapshot()
+    if wanted == SYMLINK_FORMAT_MANIFEST:
+        return write_manifests(snapshot)
+    if not writes_metadata(snapshot.properties):
+        raise GENERATE_WITHOUT_UNIVERSAL_FORMAT(table=log.storage.url, format=ICEBERG)
+    from delta_ds.kernel.iceberg.conversion import convert
+
+    return int(convert(log.storage, snapshot.table_state, snapshot.timestamp))
+
+
+# --- maintenance: run the commands that `health` finds due, in the order in which each leaves least to the next
 
 # Files first, then what is said of those that stay; VACUUM deletes what these left, where nothing is retained; the
 # checkpoint is of the last version.

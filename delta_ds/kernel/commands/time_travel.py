@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.options import TIMESTAMP_INVALID
-from delta_ds.kernel.options import values
+from delta_ds.kernel.options import parsing as values
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot

@@ -9,14 +9,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.iceberg.metadata_files import (
+from delta_ds.kernel.iceberg.storage_io import (
     FOLDER,
+    ManifestFolder,
     converted_versions,
     is_description,
     metadata_path,
     read_metadata,
 )
-from delta_ds.kernel.iceberg.storage_io import ManifestFolder
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import ICEBERG_METADATA
 from delta_ds.kernel.storage.maintenance import Maintenance

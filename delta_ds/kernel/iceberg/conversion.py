@@ -24,7 +24,7 @@ from delta_ds.kernel.iceberg.description import (
 )
 from delta_ds.kernel.iceberg.entries import DataFiles
 from delta_ds.kernel.iceberg.log_changes import LogChanges, changes_between
-from delta_ds.kernel.iceberg.metadata_files import (
+from delta_ds.kernel.iceberg.storage_io import (
     FOLDER,
     converted_versions,
     metadata_path,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from delta_ds.kernel.actions import AddFile
+from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.log.filenames import commit_path
 from delta_ds.kernel.log.json_actions import iterate_bodies
-from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, field
 

@@ -19,10 +19,9 @@ from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.arrow_buffers import field_of, mask, numbers
 from delta_ds.kernel.data.values.statistics import FilesToPrune
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, UnreadableCheckpointError
-from delta_ds.kernel.log.file_actions import keys_of_files
+from delta_ds.kernel.log.file_actions import canonical_paths, keys_of_files
 from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.later_statistics import LaterStatistics
-from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from delta_ds.conditions.options import (
     UNSUPPORTED_TIME_TRAVEL_OF_CHANGES,
 )
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.options.parsing import Option, OptionSet
-from delta_ds.kernel.options.session_facts import SessionFacts
-from delta_ds.kernel.options.values import (
+from delta_ds.kernel.options.parsing import (
+    Option,
+    OptionSet,
     boolean,
     names,
     size_in_bytes,
@@ -34,6 +34,7 @@ from delta_ds.kernel.options.values import (
     version,
     zone_by_name,
 )
+from delta_ds.kernel.options.session_facts import SessionFacts
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field, replace
 

@@ -16,10 +16,9 @@ from delta_ds.conditions.options import (
 )
 from delta_ds.events.streaming import DEPRECATED_OPTION
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.options.parsing import Option, OptionSet
+from delta_ds.kernel.options.parsing import Option, OptionSet, boolean, size_in_bytes, text_as_it_is, version
 from delta_ds.kernel.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS, check_net
 from delta_ds.kernel.options.session_facts import SessionFacts
-from delta_ds.kernel.options.values import boolean, size_in_bytes, text_as_it_is, version
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
 

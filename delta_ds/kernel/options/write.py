@@ -13,10 +13,9 @@ from delta_ds.conditions.options import (
 )
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import properties
-from delta_ds.kernel.options.parsing import Option, OptionSet
+from delta_ds.kernel.options.parsing import Option, OptionSet, boolean, names, text_as_it_is, time_zone_name
 from delta_ds.kernel.options.read import READ_OPTIONS
-from delta_ds.kernel.options.session_facts import CODEC, RECORDS_PER_FILE, SessionFacts
-from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
+from delta_ds.kernel.options.session_facts import CODEC, RECORDS_PER_FILE, SETTINGS_OPTION, SessionFacts
 from delta_ds.kernel.options.settings import (
     AUTO_MERGE,
     OPTIMIZE_WRITE,
@@ -24,7 +23,6 @@ from delta_ds.kernel.options.settings import (
     TXN_VERSION,
     USER_METADATA,
 )
-from delta_ds.kernel.options.values import boolean, names, text_as_it_is, time_zone_name
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
 

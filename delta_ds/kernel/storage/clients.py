@@ -16,15 +16,9 @@ from urllib.parse import unquote
 
 from delta_ds.conditions.storage import PARAMETERS_IN_ADDRESS
 from delta_ds.exceptions import InvalidOptionError, StorageError
-from delta_ds.kernel.storage import timeouts
 from delta_ds.kernel.storage.settings.hdfs import LOGIN, is_hdfs_setting
 from delta_ds.kernel.storage.settings.translate import with_credentials_of_environment
-from delta_ds.kernel.storage.settings.vocabulary import (
-    known_to_any,
-    names_of,
-    names_of_all,
-    unknown_option,
-)
+from delta_ds.kernel.storage.settings.vocabulary import known_to_any, names_of, names_of_all, unknown_option
 from delta_ds.kernel.storage.store_options import (
     ALLOW_HTTP,
     STORE_OPTIONS,
@@ -36,6 +30,46 @@ from delta_ds.kernel.storage.uri import Address, without_parameters
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.fsspec_types import Filesystem
+
+# --- waiting for a store that accepts a request and never answers it: for a while, never for ever
+# | client | by itself | here |
+# | --- | --- | --- |
+# | s3fs | 5 s to connect, 15 s for each piece of an answer | the same |
+# | adlfs | 20 s to connect, 60 s for each piece of an answer | the same |
+# | gcsfs | for ever | 20 s to connect, 60 s for each piece of an answer, an hour in all |
+# | fsspec's WebHDFS | for ever | 20 s to connect, 60 s for each piece of an answer |
+# Options of the clients go before them. Reads that time out are repeated by the clients, a few times.
+
+_CONNECT, _ANSWER, _WHOLE = 20.0, 60.0, 3600.0  # seconds
+
+
+def defaults(scheme: str) -> dict[str, Any]:
+    """Options for a filesystem that waits for ever without them."""
+    if scheme != "gs":
+        return {}
+    try:
+        import aiohttp
+    except ImportError:  # nor is gcsfs there, which says so better
+        return {}
+    return {"requests_timeout": aiohttp.ClientTimeout(total=_WHOLE, sock_connect=_CONNECT, sock_read=_ANSWER)}
+
+
+def limit(scheme: str, filesystem: Filesystem) -> None:
+    """Limit a filesystem that takes no such option."""
+    if scheme != "webhdfs":
+        return
+    from requests.adapters import HTTPAdapter
+
+    class Limited(HTTPAdapter):
+        def send(self, request: Any, *given: Any, **named: Any) -> Any:
+            named["timeout"] = named.get("timeout") or (_CONNECT, _ANSWER)
+            return super().send(request, *given, **named)
+
+    for prefix in ("http://", "https://"):
+        filesystem.session.mount(prefix, Limited())
+
+
+# --- clients of stores: one per process, address, options and environment; dropped when they fail
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure", "hdfs": "hdfs"}
 _MOST_CLIENTS = 32
@@ -124,9 +158,7 @@ def _open(address: Address, storage_options: Mapping[str, Any]) -> Filesystem:
         if address.scheme in _CHECKED:
             _check(address.scheme, own, fsspec.get_filesystem_class(address.scheme))
         _add_credentials(address.scheme, storage_options, options)
-        filesystem: Filesystem = fsspec.core.url_to_fs(
-            url, **{**timeouts.defaults(address.scheme), **options}
-        )[0]
+        filesystem: Filesystem = fsspec.core.url_to_fs(url, **{**defaults(address.scheme), **options})[0]
     except ImportError as error:
         extra = _EXTRAS.get(address.scheme)
         advice = f"pip install 'delta_ds[{extra}]'" if extra else "install the package it names"
@@ -141,7 +173,7 @@ def _open(address: Address, storage_options: Mapping[str, Any]) -> Filesystem:
         ) from None
     if storage_options.get(ALLOW_HTTP) is False:
         _refuse_http(address, filesystem)
-    timeouts.limit(address.scheme, filesystem)
+    limit(address.scheme, filesystem)
     return filesystem
 
 

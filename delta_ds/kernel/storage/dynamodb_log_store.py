@@ -28,7 +28,6 @@ from delta_ds.events.storage import (
 )
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import deleter
-from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.conditional_put import NotOfferedError
 from delta_ds.kernel.storage.deleter import TEMPORARY_COMMITS
 from delta_ds.kernel.storage.dynamodb import SCHEMES, CommitEntries, CommitEntry
@@ -40,6 +39,7 @@ from delta_ds.kernel.storage.log_store import (
     uncertain_error,
 )
 from delta_ds.kernel.storage.remote import RemoteStorage
+from delta_ds.kernel.storage.store_errors import pause
 from delta_ds.kernel.storage.uri import Address
 
 _LOG = "_delta_log"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import local_put_if_absent
-from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN, cannot_write
+from delta_ds.kernel.storage.store_errors import NOT_REFERENCED, NOTHING_WRITTEN, cannot_write
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -127,7 +127,7 @@ def log_store_for(storage: Storage) -> LogStore:
             return DynamoDBLogStore(storage)
     storage.check_create()
     if storage.address.scheme == "s3":
-        from delta_ds.kernel.storage.s3_log_store import S3LogStore
+        from delta_ds.kernel.storage.log_store import S3LogStore
         from delta_ds.kernel.storage.store_probe import check_endpoint
 
         check_endpoint(storage)

@@ -5,8 +5,10 @@ Each client says it in its own way, and wraps what the store said. The whole cha
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,6 +29,67 @@ from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.fsspec_types import Filesystem
+
+# --- messages of failed writes: what, where, why, what is there now, and what to do
+
+NOTHING_WRITTEN = "nothing was written"
+NOTHING_COMMITTED = "nothing was committed"
+NOT_REFERENCED = "the file is not complete and no version of the table refers to it"
+
+# Advice by the operating system's error number, where there is more to say than its own text.
+_ADVICE = {
+    errno.ENOSPC: "free space on the device, then run it again",
+    errno.EDQUOT: "the quota of the user is used up: free space, then run it again",
+    errno.EACCES: "give this user write permission on the folder",
+    errno.EPERM: "give this user write permission on the folder",
+    errno.EROFS: "the filesystem is mounted read-only: mount it for writing, or write somewhere else",
+    errno.EMFILE: "this process has too many open files: raise its limit (ulimit -n)",
+    errno.ENFILE: "this machine has too many open files",
+    errno.ENAMETOOLONG: "use a shorter path",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.EIO: "the device reports an error: check it before anything else is written",
+}
+
+
+def cannot_write(address: str, error: BaseException, outcome: str = NOTHING_WRITTEN) -> StorageError:
+    """The error to raise for an operating system's error.
+
+    Parameters
+    ----------
+    address
+        What was to be written, without credentials.
+    error
+        What the operating system said.
+    outcome
+        What is there now, in half a sentence.
+    """
+    number = getattr(error, "errno", None)
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    advice = _ADVICE.get(number or 0)
+    text = f"cannot write {address}: {reason}; {outcome}"
+    return StorageError(
+        f"{text}; {advice}" if advice else text, parameters={"path": address, "errno": number}
+    )
+
+
+# --- what errors of stores come to: no such bucket, no or wrong credentials, no permission, no network
+
+# --- waiting times between attempts
+
+_FIRST = 0.05  # seconds
+_LONGEST = 2.0
+
+_sleep = time.sleep
+
+
+def pause(attempt: int) -> None:
+    """Wait longer with each attempt (0, 1, ...), by chance, so that rivals do not meet again."""
+    import random
+
+    _sleep(random.uniform(0, min(_LONGEST, _FIRST * 2.0**attempt)))
+
+
+# --- what errors of stores come to: no such bucket, no or wrong credentials, no permission, no network
 
 Condition = ErrorCondition[StorageError]
 

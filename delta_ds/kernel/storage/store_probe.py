@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from delta_ds.events.storage import PROBE_LEFT_BEHIND
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import deleter
-from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.deleter import PROBES
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.store_errors import pause
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 

@@ -7,21 +7,216 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
+from delta_ds.conditions.transaction import ACTION_NOT_JSON
 from delta_ds.events.transactions import COMMIT_FOUND_AFTER_LOST_ANSWER, COMMIT_REBASED
-from delta_ds.exceptions import CommitFailedError
-from delta_ds.kernel.actions import without_nulls
+from delta_ds.exceptions import CommitFailedError, DeltaError
+from delta_ds.kernel.actions import CommitInfo, counted_rows, without_nulls
 from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import log_store_for
 from delta_ds.kernel.storage.staging import Outcome, Staging
-from delta_ds.kernel.transaction import conflicts
-from delta_ds.kernel.transaction.commit_course import CommitCourse
-from delta_ds.kernel.transaction.commit_info import not_json
-from delta_ds.kernel.transaction.pending import Pending
+from delta_ds.kernel.transaction import conflicts, origin
+from delta_ds.kernel.transaction.pending import IsolationLevel, Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winning_commits
+from delta_ds.reporting import listeners
+from delta_ds.reporting.reports import CommitReport
+
+# --- the `commitInfo` action, with delta-spark's fields
+# Source: PROTOCOL.md, "Commit Provenance Information"; protocol-checklist CI-*; conflict-matrix section 10.
+
+
+def default_engine() -> str:
+    """`engineInfo` of commits that the kernel makes by itself."""
+    from delta_ds._version import __version__
+
+    return f"delta_ds/{__version__}"
+
+
+def build(
+    pending: Pending,
+    *,
+    timestamp: int,
+    txn_id: str,
+    engine_info: str,
+    parameters: Mapping[str, Any] | None,
+    metrics: Mapping[str, Any] | None,
+    user_metadata: str | None,
+    tags: Mapping[str, Any] | None,
+) -> CommitInfo:
+    """`commitInfo` with its fields in delta-spark's order, without `inCommitTimestamp`.
+
+    Parameters
+    ----------
+    timestamp
+        Milliseconds since 1970.
+    parameters
+        Of the operation. Texts, numbers, truth values and None stay; lists and maps become JSON text.
+    metrics
+        Of the operation; None values are left out, all others become text.
+    """
+    version = pending.snapshot.version if pending.snapshot is not None else None
+    level = pending.level
+    if not pending.operation.rebased:
+        # Serializable whatever the table says, and with a version read even for a new table.
+        level, version = IsolationLevel.SERIALIZABLE, -1 if version is None else version
+    known = {key: value for key, value in (metrics or {}).items() if value is not None}
+    made_by = origin.current().fields()
+    info: CommitInfo = {
+        "timestamp": timestamp,
+        "userName": made_by["userName"],
+        "operation": pending.operation.name,
+        "operationParameters": _written_properties(
+            pending.table, "operationParameters", parameters, _parameter
+        ),
+        "job": made_by["job"],
+        "notebook": made_by["notebook"],
+        "clusterId": made_by["clusterId"],
+        "readVersion": version,
+        "isolationLevel": level.value,
+        "isBlindAppend": pending.blind,
+        "operationMetrics": _written_properties(pending.table, "operationMetrics", known, as_text),
+        "userMetadata": user_metadata,
+        "tags": _written_properties(pending.table, "tags", tags, as_text) if tags else None,
+        "engineInfo": engine_info,
+        "txnId": txn_id,
+        "application": made_by["application"],
+    }
+    return without_nulls(info)
+
+
+def _written_properties(
+    table: str, name: str, values: Mapping[str, Any] | None, as_: Callable[[Any], Any]
+) -> dict[str, Any]:
+    try:
+        return {key: as_(value) for key, value in (values or {}).items()}
+    except ValueError as error:
+        raise not_json(table, f"commitInfo action ({name})", error) from error
+
+
+def not_json(table: str, action: str, error: ValueError) -> CommitFailedError:
+    """The error for an action that JSON cannot hold, such as one with NaN."""
+    return ACTION_NOT_JSON(action=action, table=table, reason=error)
+
+
+def as_text(value: Any) -> str:
+    """A value as delta-spark spells it in maps of texts: `true`, not `True`."""
+    return value if isinstance(value, str) else to_json(value)
+
+
+def _parameter(value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return to_json(list(value) if isinstance(value, (tuple, set, frozenset)) else value)
+
+
+# --- the commit loop: publish, and after losing a version check the winning commits, rebase and retry
+
+# --- the course of a commit in numbers, and the report of it for whoever listens
+
+
+class CommitCourse:
+    """What a commit notes on its way: a few numbers, whether anybody listens or not."""
+
+    __slots__ = ("attempts", "prepared", "rebased_on", "seconds", "size", "started")
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.prepared = 0.0
+        self.attempts = 0
+        self.size = 0
+        self.rebased_on: list[tuple[int, str]] = []
+        self.seconds = {"publish": 0.0, "conflict": 0.0, "post_commit": 0.0}
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Count the time of the block to a step: `publish`, `conflict` or `post_commit`."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] += time.perf_counter() - started
+
+    def is_prepared(self) -> None:
+        """Checks are done, and the first request comes next."""
+        self.prepared = time.perf_counter() - self.started
+
+
+def tell(
+    course: CommitCourse, pending: Pending, read_version: int, error: BaseException | None = None
+) -> None:
+    """Report a commit that is done or has failed."""
+    if not listeners.is_wanted(CommitReport):
+        return
+    seconds = time.perf_counter() - course.started
+    try:
+        report = _report(course, pending, read_version, error, seconds)
+    except Exception as problem:  # noqa: BLE001 - the commit is done, or its own error is under way
+        from delta_ds.events.listeners import REPORT_FAILED
+
+        REPORT_FAILED.log_traceback(table=pending.table, reason=problem)
+        return
+    listeners.report(report)
+
+
+def _report(
+    course: CommitCourse, pending: Pending, read_version: int, error: BaseException | None, seconds: float
+) -> CommitReport:
+    live = [removes.table for removes in pending.live_removes]
+    condition = None
+    if error is not None:
+        condition = error.condition if isinstance(error, DeltaError) else type(error).__name__
+    metrics = pending.commit_info.get("operationMetrics") or {}
+    return CommitReport(
+        table=pending.table,
+        operation=str(pending.operation),
+        version=None if error is not None else pending.version,
+        read_version=read_version,
+        error=condition,
+        attempts=course.attempts,
+        rebased_on=tuple(course.rebased_on),
+        seconds=seconds,
+        prepare_seconds=course.prepared or seconds,
+        publish_seconds=course.seconds["publish"],
+        conflict_seconds=course.seconds["conflict"],
+        post_commit_seconds=course.seconds["post_commit"],
+        commit_bytes=course.size,
+        files_added=len(pending.adds),
+        bytes_added=sum(int(add["size"]) for add in pending.adds),
+        rows_added=_rows(pending.adds),
+        files_removed=len(pending.removes) + sum(table.num_rows for table in live),
+        bytes_removed=_bytes_removed(pending),
+        rows_removed=None if live else _rows(pending.removes),
+        change_files=len(pending.changes),
+        metrics={name: str(value) for name, value in metrics.items()},
+    )
+
+
+def _bytes_removed(pending: Pending) -> int | None:
+    sizes = [remove.get("size") for remove in pending.removes]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return None
+    return sum(known) + sum(removes.size for removes in pending.live_removes)
+
+
+def _rows(bodies: Sequence[Any]) -> int | None:
+    """The rows of files as their statistics count them, without deleted ones; None where one does not."""
+    total = 0
+    for body in bodies:
+        count = counted_rows(body.get("stats"))
+        vector = body.get("deletionVector")
+        deleted = vector.get("cardinality") if vector else 0
+        if count is None or deleted is None:
+            return None
+        total += count - deleted
+    return total
+
+
+# --- the commit loop: publish, and after losing a version check the winning commits, rebase and retry
 
 # Losing once is no reason to wait: the winning commit is done. Whoever loses again and again gives way for a while.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5

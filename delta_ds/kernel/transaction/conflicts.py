@@ -33,10 +33,11 @@ from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.features import DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
 from delta_ds.kernel.schema.types import StructType
-from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids
+from delta_ds.kernel.transaction import metadata_changes, row_ids
+from delta_ds.kernel.transaction import winning_commit as in_commit_time
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, IsolationLevel, Pending

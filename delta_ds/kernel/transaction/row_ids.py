@@ -14,7 +14,7 @@ from delta_ds.conditions.transaction import (
 )
 from delta_ds.kernel.actions import AddFile, RemoveFile, counted_rows, without
 from delta_ds.kernel.features import ROW_TRACKING
-from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.properties import ROW_TRACKING_SUSPENDED
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending

@@ -25,21 +25,16 @@ from delta_ds.kernel.actions import (
     SetTransaction,
 )
 from delta_ds.kernel.arguments import checked, internal
-from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.operations import Operation, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.table_state import TableState
-from delta_ds.kernel.transaction import (
-    catalog_managed,
-    commit_course,
-    commit_info,
-    in_commit_time,
-    row_ids,
-    validation,
-)
-from delta_ds.kernel.transaction.commit_course import CommitCourse
-from delta_ds.kernel.transaction.commit_loop import publish
+from delta_ds.kernel.transaction import catalog_managed, row_ids, validation
+from delta_ds.kernel.transaction import commit_loop as commit_course
+from delta_ds.kernel.transaction import commit_loop as commit_info
+from delta_ds.kernel.transaction import winning_commit as in_commit_time
+from delta_ds.kernel.transaction.commit_loop import CommitCourse, publish
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
 from delta_ds.kernel.transaction.pending import IsolationLevel, Pending, commit_level, table_level
 from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_predicate

@@ -39,7 +39,7 @@ from delta_ds.kernel.iceberg_compatibility import (
     property_of,
     writes_metadata,
 )
-from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.operations import CLONE, UPGRADE_UNIFORM
 from delta_ds.kernel.properties import (
     APPEND_ONLY,

@@ -33,7 +33,6 @@ from delta_ds.kernel.properties import (
     ENABLE_IN_COMMIT_TIMESTAMPS,
     UNIVERSAL_FORMAT_ENABLED_FORMATS,
 )
-from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
 from delta_ds.kernel.storage.coordination.records import (
     ManagedTable,
@@ -41,14 +40,14 @@ from delta_ds.kernel.storage.coordination.records import (
     RatifiedCommits,
 )
 from delta_ds.kernel.storage.maintenance import Maintenance
+from delta_ds.kernel.storage.store_errors import pause
 from delta_ds.kernel.storage.store_options import (
     COORDINATOR_TOKEN,
     COORDINATOR_URL,
     STAGED_TABLE,
     store_options,
 )
-from delta_ds.kernel.unity.api import Api, Name
-from delta_ds.kernel.unity.credentials import Vended, needs_credentials, vended
+from delta_ds.kernel.unity.api import Api, Name, Vended, needs_credentials, vended
 from delta_ds.kernel.unity.http import Answer, NoAnswer, Server
 from delta_ds.kernel.unity.updates import MANAGED, table_of, updates_of
 

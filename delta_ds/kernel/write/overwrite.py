@@ -19,7 +19,7 @@ from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.evaluate import evaluate
 from delta_ds.kernel.log.nested_arrays import array_of_values
-from delta_ds.kernel.options.session_settings import (
+from delta_ds.kernel.options.session_facts import (
     BY_ROWS,
     BY_STATISTICS,
     CONFLICT_DETECTION,

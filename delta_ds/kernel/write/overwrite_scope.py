@@ -29,7 +29,7 @@ from delta_ds.kernel.data.rows.expressions import read_row_expression
 from delta_ds.kernel.data.rows.plan import RowPlan
 from delta_ds.kernel.expressions.tree import Expression, columns
 from delta_ds.kernel.features import CHANGE_DATA_FEED
-from delta_ds.kernel.options.session_settings import is_on
+from delta_ds.kernel.options.session_facts import is_on
 from delta_ds.kernel.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX, ENABLE_ROW_TRACKING

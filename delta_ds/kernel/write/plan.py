@@ -26,7 +26,7 @@ from delta_ds.kernel.expressions.tree import columns
 from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.iceberg_compatibility import enabled_version, of_new_table
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.session_settings import default_properties
+from delta_ds.kernel.options.session_facts import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import FEATURE_PREFIX, OPTIMIZE_WRITE, TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_to_json

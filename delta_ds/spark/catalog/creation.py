@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.options.parsing import is_of_store
-from delta_ds.kernel.options.session_settings import default_properties
+from delta_ds.kernel.options.session_facts import default_properties
 from delta_ds.kernel.options.settings import ARBITRARY_PROPERTIES
 from delta_ds.spark.catalog.places import CREATE, CREATE_OR_REPLACE, REPLACE, Place
 from delta_ds.spark.connect_bridge import open_log

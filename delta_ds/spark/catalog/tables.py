@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakValueDictionary
 
 from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
@@ -15,7 +17,6 @@ from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.batch import Changes
 from delta_ds.spark.catalog.entries import Entry, check_address
-from delta_ds.spark.catalog.handles import Held, held
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.load import Reading, frame_of, open_reading
 from delta_ds.spark.schema import quoted
@@ -28,6 +29,41 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.spark.engines.java_object import JavaObject
+
+# --- objects of Python that the JVM holds, and gives back when it asks
+
+# py4j gives a stand-in back, and not the object; those that the JVM holds are alive.
+_held: WeakValueDictionary[str, Held] = WeakValueDictionary()
+
+
+class Held:
+    """An object that lives as long as the JVM holds this.
+
+    Attributes
+    ----------
+    id
+        By which it is found again.
+    """
+
+    def __init__(self, value: Any = None) -> None:
+        self.id = uuid.uuid4().hex
+        self.value = value
+        _held[self.id] = self
+
+    def get(self) -> str:
+        """The id, which is all that the JVM can be told."""
+        return self.id
+
+    class Java:
+        implements: ClassVar[list[str]] = ["java.util.function.Supplier"]
+
+
+def held(id: str) -> Held:
+    """What the JVM holds under an id."""
+    return _held[id]
+
+
+# --- tables as Spark's catalogs and sources know them: opened once, described, and read
 
 _OF_TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -20,11 +20,11 @@ from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE, VIEW_CANNOT_B
 from delta_ds.events.commands import CONVERT_BY_DRIVER
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
-from delta_ds.kernel.options.session_settings import default_properties
+from delta_ds.kernel.options.session_facts import default_properties
 from delta_ds.kernel.options.settings import COLLECT_STATISTICS
 from delta_ds.records import replace
 from delta_ds.spark.catalog.entries import Metastore
-from delta_ds.spark.catalog.names import find_entry, name_parts
+from delta_ds.spark.catalog.places import find_entry, name_parts
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import to_kernel

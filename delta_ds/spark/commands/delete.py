@@ -13,7 +13,7 @@ from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
-from delta_ds.spark.commands.positions import positions
+from delta_ds.spark.commands.file_rewrite import positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of, reads_only
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command

@@ -20,11 +20,11 @@ from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dm
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.session_facts import SessionFacts
-from delta_ds.kernel.options.session_settings import (
+from delta_ds.kernel.options.session_facts import (
     BY_FILES,
     BY_ROWS,
     CONFLICT_DETECTION,
+    SessionFacts,
     conflict_detection,
 )
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION, USER_METADATA

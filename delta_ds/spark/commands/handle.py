@@ -101,7 +101,7 @@ def open_name(spark: SparkSession, name: str) -> Handle:
     if source in _OURS:
         return open_handle(spark, path, {})
     if knows_names(spark):
-        from delta_ds.spark.catalog.names import find_entry, find_table, is_view, name_parts
+        from delta_ds.spark.catalog.places import find_entry, find_table, is_view, name_parts
 
         parts = name_parts(spark, name)
         found = find_table(spark, parts)

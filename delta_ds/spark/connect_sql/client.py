@@ -15,23 +15,96 @@ from weakref import WeakKeyDictionary
 from delta_ds.conditions.session import VIEW_OVER_PATH_NOT_ALLOWED
 from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.spark import monkeypatch
-from delta_ds.spark.connect_sql.query import Call
+from delta_ds.spark.connect_sql.insert import insert
+from delta_ds.spark.connect_sql.query import Call, with_ctes
 from delta_ds.spark.connect_sql.references import find_references
-from delta_ds.spark.connect_sql.rows import execute_rows
 from delta_ds.spark.engines.frames import frame_of, nothing
+from delta_ds.spark.schema import dotted
 from delta_ds.spark.session import integration
 from delta_ds.spark.session_conf import CATALOG_CONF
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.syntax import syntax_error
 from delta_ds.spark.sql_grammar.dml_grammar import parse_dml
+from delta_ds.spark.sql_grammar.dml_statements import Delete, Insert, Merge, MergeClause, RowStatement, Update
 from delta_ds.spark.sql_grammar.grammar import HEADS, parse
 from delta_ds.spark.sql_grammar.literals import sql_parameters
-from delta_ds.spark.sql_grammar.statements import Statement
+from delta_ds.spark.sql_grammar.statements import SqlText, Statement
 from delta_ds.spark.sql_grammar.tokens import Parameters, SqlSyntaxError, Tokens
+from delta_ds.spark.table import DeltaTable
 from delta_ds.spark.table_names import path_of_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
+    from delta_ds.spark.sql_grammar.dml_statements import Assignments
+
+# --- dELETE, UPDATE and MERGE of a client: their clauses to the commands, which work on Spark Connect
+
+
+def execute_rows(call: Call, statement: RowStatement) -> DataFrame:
+    """Run a statement that changes rows of a table by path.
+
+    Returns
+    -------
+    DataFrame
+        The counts that delta-spark answers; of an INSERT nothing.
+    """
+    if isinstance(statement, Insert):
+        insert(call, statement)
+        return nothing(call.spark)
+    table = DeltaTable.forName(call.spark, dotted(statement.target))
+    if statement.alias is not None:
+        table = table.alias(statement.alias)
+    if isinstance(statement, Delete):
+        return table.delete(_text(statement.where))
+    if isinstance(statement, Update):
+        return table.update(_text(statement.where), _values(statement.assignments))
+    return _merge(call, table, statement)
+
+
+def _text(text: SqlText | None) -> str | None:
+    return None if text is None else str(text)
+
+
+def _values(assignments: Assignments) -> dict[str, str]:
+    return {dotted(column): str(value) for column, value in assignments}
+
+
+# --- MERGE
+
+
+def _merge(call: Call, table: DeltaTable, statement: Merge) -> DataFrame:
+    source = call.query(with_ctes(statement.ctes, f"SELECT * FROM {statement.source}"))
+    if statement.source_name is not None:
+        source = source.alias(statement.source_name)
+    builder = table.merge(source, str(statement.on))
+    if statement.schema_evolution:
+        builder = builder.withSchemaEvolution()
+    for clause in statement.clauses:
+        builder = _add_clause(builder, clause)
+    return builder.execute()
+
+
+def _add_clause(builder: DeltaMergeBuilder, clause: MergeClause) -> DeltaMergeBuilder:
+    condition = _text(clause.condition)
+    values = None if clause.assignments is None else _values(clause.assignments)
+    if clause.when == "not_matched":
+        if values is None:
+            return builder.whenNotMatchedInsertAll(condition)
+        return builder.whenNotMatchedInsert(condition, values)
+    if clause.when == "not_matched_by_source":
+        if clause.action == "delete":
+            return builder.whenNotMatchedBySourceDelete(condition)
+        return builder.whenNotMatchedBySourceUpdate(condition, values)
+    if clause.action == "delete":
+        return builder.whenMatchedDelete(condition)
+    if values is None:
+        return builder.whenMatchedUpdateAll(condition)
+    return builder.whenMatchedUpdate(condition, values)
+
+
+# --- the replacement of `spark.sql` in sessions of Spark Connect
 
 _OWN = re.compile(HEADS)
 _CHANGES_ROWS = re.compile(r"\b(?:DELETE|UPDATE|MERGE|INSERT)\b", re.IGNORECASE)

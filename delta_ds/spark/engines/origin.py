@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from delta_ds._version import __version__
 from delta_ds.conditions.options import INVALID_CONF_VALUE
-from delta_ds.kernel.options import values
+from delta_ds.kernel.options import parsing as values
 from delta_ds.kernel.transaction.origin import (
     NOBODY,
     Origin,

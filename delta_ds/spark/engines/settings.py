@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from delta_ds.events.spark import SETTING_WITHOUT_EFFECT
 from delta_ds.kernel.options.ignored_settings import SETTINGS
 from delta_ds.kernel.options.machinery_settings import MACHINERY
-from delta_ds.kernel.options.session_settings import CONFLICT_DETECTION, DEFAULTS_PREFIX, is_default
+from delta_ds.kernel.options.session_facts import CONFLICT_DETECTION, DEFAULTS_PREFIX, is_default
 from delta_ds.kernel.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX
 from delta_ds.kernel.properties import PREFIX, PROPERTIES
 from delta_ds.spark.engines.kind import is_connect

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.options.parsing import is_of_store
-from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.kernel.storage.uri import has_scheme, parse_address
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.native.jvm import Jvm, NotNative

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.options.read import ReadOptions
-from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.batch import Changes, Rows

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.data.read import char_padding
-from delta_ds.kernel.data.rows.char_lengths import Length
-from delta_ds.kernel.data.rows.checks import Condition, NotNull
+from delta_ds.kernel.data.rows.checks import Condition, Length, NotNull
 from delta_ds.kernel.data.rows.plan import VERIFICATION, RowPlan, is_foreign
 from delta_ds.kernel.expressions.tree import Call, columns
 from delta_ds.kernel.expressions.tree import Column as TreeColumn

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.data.values.statistics import load_statistics
+from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.spark.native.columns import ScanColumns, scan_columns
 from delta_ds.spark.native.file_index import DELETED, FILE_NUMBER, DeltaFileIndex
 from delta_ds.spark.native.hadoop import check_names, hadoop_root, local_root
 from delta_ds.spark.native.jvm import Jvm
-from delta_ds.spark.native.planner_statistics import catalog_table
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -22,6 +22,60 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
+    from delta_ds.spark.engines.java_object import JavaValue
+
+# --- what Spark's optimizer and `explain` see of a table: name, version, bytes and rows
+
+_COUNTS_ROWS = ("spark.sql.cbo.enabled", "spark.sql.cbo.planStats.enabled")
+# Of the parameters of CatalogTable: identifier, type, storage, schema have no default; the 13th are the statistics.
+_REQUIRED, _STATISTICS = 4, 13
+
+
+def catalog_table(jvm: Jvm, index: DeltaFileIndex) -> JavaValue:
+    """A `CatalogTable` that stands for the version in plans; no catalog knows it.
+
+    Rows are counted only where the session lets the optimiser use them, as it takes the statistics of every file.
+    """
+    snapshot = index.snapshot
+    identifier = jvm.TableIdentifier(f"{snapshot.storage.url}@v{snapshot.version}", jvm.some("pydelta"))
+    arguments = [
+        identifier,
+        jvm.CatalogTableType.EXTERNAL(),
+        jvm.CatalogStorageFormat.empty(),
+        jvm.struct(index.columns.output),
+    ]
+    for number in range(_REQUIRED + 1, jvm.catalog_table_parameters + 1):
+        if number == _STATISTICS:
+            arguments.append(jvm.some(_statistics(jvm, index)))
+        else:
+            arguments.append(getattr(jvm.CatalogTableModule, f"apply$default${number}")())
+    return jvm.CatalogTable(*arguments)
+
+
+def _statistics(jvm: Jvm, index: DeltaFileIndex) -> JavaValue:
+    rows = _row_count(jvm, index)
+    # Made in the JVM: py4j would turn Scala's numbers into Python's.
+    return jvm.listing.statistics(index.sizeInBytes(), -1 if rows is None else rows)
+
+
+def _row_count(jvm: Jvm, index: DeltaFileIndex) -> int | None:
+    """The rows of the version; None where nobody asks, or a file does not say."""
+    conf = jvm.spark.conf
+    if index.large or not any(str(conf.get(name, "false")).lower() == "true" for name in _COUNTS_ROWS):
+        return None
+    import pyarrow.compute as pc
+
+    live = index.live
+    rows = index.rows
+    records = load_statistics(live, rows, []).num_records
+    if records.null_count:
+        return None
+    vectors = live.table["deletionVector"].take(rows)
+    deleted = pc.sum(pc.struct_field(vectors, "cardinality")).as_py() or 0
+    return int(pc.sum(records).as_py() or 0) - int(deleted)
+
+
+# --- a version of a table, or some of its files, as a DataFrame over Spark's own Parquet scan
 
 # Options of a relation win over settings of the session in what its tasks are told.
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"

@@ -20,10 +20,10 @@ from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
-from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
-from delta_ds.kernel.storage.write_errors import NOTHING_WRITTEN
+from delta_ds.kernel.storage.store_errors import NOTHING_WRITTEN
+from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.write.finish import finish_write

@@ -4,30 +4,103 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from delta_ds.conditions.dml import INVALID_NON_DETERMINISTIC_EXPRESSIONS, UNSUPPORTED_SUBQUERY
 from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
 from delta_ds.kernel.data.rows.plan import ColumnsOf
 from delta_ds.records import dataclass
 from delta_ds.spark.engines.environment import foreign_workers
 from delta_ds.spark.native import resolution, snapshot_isolation
+from delta_ds.spark.native.catalyst import conditions
+from delta_ds.spark.native.columns import HIDDEN
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.scan import numbered_rows
 from delta_ds.spark.native.writer import refresh_cached_rows, stage
-from delta_ds.spark.seam.classic_expressions import ClassicExpressions
+from delta_ds.spark.schema import from_spark
 from delta_ds.spark.seam.classic_writes import ClassicWrites
-from delta_ds.spark.seam.engine import CLASSIC
+from delta_ds.spark.seam.engine import CLASSIC, ResolutionScope, Resolved
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
     from delta_ds.spark.seam.engine import RowRules, TablesRead, Transaction
+
+# --- expressions of a classic session, by Catalyst's trees of them
+
+
+class ClassicExpressions:
+    """See `Expressions`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def resolve(
+        self, scope: ResolutionScope, columns: Sequence[Column], sources: Sequence[Any], *, predicate: bool
+    ) -> list[Resolved] | None:
+        selected = scope.frame.select(*(c.alias(f"{HIDDEN}value_{i}") for i, c in enumerate(columns)))
+        found = resolution.resolve(scope.frame, selected, scope.context)
+        if found is None:
+            return None
+        types = [field.type for field in from_spark(selected.schema)]
+        resolved = []
+        for expression, kind, source in zip(found, types, sources, strict=True):
+            if predicate and expression.subquery:
+                raise scope.refuse(UNSUPPORTED_SUBQUERY, source)
+            if not expression.deterministic and (predicate or not scope.takes_random):
+                raise scope.refuse(INVALID_NON_DETERMINISTIC_EXPRESSIONS, source)
+            resolved.append(
+                Resolved(expression.column, kind, expression.text, source, subquery=expression.subquery)
+            )
+        return resolved
+
+    def predicates(
+        self, condition: Resolved, schema: StructType, timezone: str, alias: str | None
+    ) -> Sequence[Expression]:
+        return conditions.implied_predicates(self._spark, condition.column, _paths(schema), timezone)
+
+    def predicates_of_join(
+        self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
+    ) -> list[Expression]:
+        return conditions.demands_of(condition.column, rows, _paths(schema), timezone)
+
+    def equal_keys(
+        self, condition: Resolved, rows: DataFrame, source: DataFrame
+    ) -> Sequence[tuple[str, Column]]:
+        return conditions.equal_keys(condition.column, rows, source)
+
+    def columns_read(self, condition: Resolved, alias: str | None) -> set[str] | None:
+        return conditions.referenced_columns(self._spark, condition.column)
+
+    def functions_of_rows(self, sources: Iterable[object], alias: str | None) -> Sequence[Expression]:
+        """What else they read is seen while they are evaluated: `Engine.pinned`."""
+        return ()
+
+    def has_subqueries(self, columns: Iterable[Column]) -> bool:
+        jvm = Jvm.of(self._spark)
+        module = jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
+        return any(module.hasSubquery(jvm.expression(column)) for column in columns)
+
+    def are_one(self, columns: Sequence[Column]) -> bool:
+        return resolution.same_column(self._spark, columns)
+
+
+def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
+    def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
+        return names if schema.find(names[0]) is not None else None
+
+    return path
+
+
+# --- a classic session as commands see it: plans, expressions and Spark's own writer are at hand in the JVM
 
 _Table = TypeVar("_Table")
 

@@ -13,18 +13,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from delta_ds.conditions.catalog import CATALOG_CANNOT, NO_TABLE_AT_PATH
+from delta_ds.conditions.catalog import (
+    CATALOG_CANNOT,
+    HISTORICAL_VERSION_IS_NO_TARGET,
+    NO_TABLE_AT_PATH,
+    VIEW_NOT_A_TABLE,
+)
 from delta_ds.events.spark import ANSWER_FAILED
 from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.operations import DELETE, MERGE, UPDATE
+from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.redaction import redacted
 from delta_ds.spark.catalog.entries import Entry, check_address
-from delta_ds.spark.catalog.handles import Held, held
 from delta_ds.spark.catalog.named import named_catalog, place_options, schemas_of, tables_of
 from delta_ds.spark.catalog.sessions import session_of
 from delta_ds.spark.catalog.tables import (
+    Held,
     OpenTable,
     described_table,
+    held,
     open_options,
     open_table,
     opened,
@@ -39,16 +46,14 @@ from delta_ds.spark.native.jvm import Jvm, java_error
 from delta_ds.spark.session import writing
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
-from delta_ds.spark.sql.create import create_table
-from delta_ds.spark.sql.create_like import create_like
-from delta_ds.spark.sql.insert import insert
+from delta_ds.spark.sql.create import create_like, create_table
+from delta_ds.spark.sql.dml import insert
 from delta_ds.spark.sql.layout import check_layout
 from delta_ds.spark.sql.partitions import SHOW_PARTITIONS, partition_columns, show_partitions
 from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan
-from delta_ds.spark.sql.views import open_view, refuse_view
 from delta_ds.spark.sql_grammar.grammar import parse
 from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
 from delta_ds.spark.table_names import path_missing
@@ -58,6 +63,49 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_ds.spark.engines.java_object import JavaObject, JavaValue
+
+# --- views as targets of statements: those that show a table as it is stand for it
+# Source: delta-spark, `DeltaFullTable`.
+
+_VERSIONS = {"versionasof": "versionAsOf", "timestampasof": "timestampAsOf"}
+
+
+def open_view(spark: SparkSession, reading: str) -> OpenTable:
+    """The table that is read by a view.
+
+    Parameters
+    ----------
+    reading
+        The options of the read, in JSON. Those that give other columns than the table's are seen by who asks.
+    """
+    store, said = _options(reading)
+    version = {_VERSIONS[option]: text for option, text in said.items() if option in _VERSIONS}
+    return open_options(spark, f"delta.`{said['path']}`", {**store, **version, "path": said["path"]})
+
+
+def refuse_view(spark: SparkSession, name: str, readings: str) -> None:
+    """Refuse a view that shows a part of a table, an older version of it, or more than one.
+
+    Parameters
+    ----------
+    readings
+        The options of the reads in it, each in a line of its own.
+    """
+    for reading in readings.splitlines():
+        _, said = _options(reading)
+        if said.keys() & _VERSIONS.keys():
+            raise HISTORICAL_VERSION_IS_NO_TARGET(table=said["path"])
+    raise VIEW_NOT_A_TABLE(name=name)
+
+
+def _options(reading: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of a store, and the others by their names in lower case."""
+    given: dict[str, str] = json.loads(reading)
+    store = {option: text for option, text in given.items() if is_of_store(option)}
+    return store, {option.lower(): text for option, text in given.items() if option not in store}
+
+
+# --- what the JVM asks: Spark's parser, catalog and analyser, through `Python.java`
 
 _COUNTED = "num_affected_rows bigint"
 _ROW_COUNTS = {

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds.kernel.options.parsing import STORAGE_PREFIX
-from delta_ds.kernel.storage.hadoop_options import name_patterns
+from delta_ds.kernel.storage.store_options import name_patterns
 from delta_ds.records import dataclass
 from delta_ds.spark.catalog.classes import is_published, publish, static
+from delta_ds.spark.catalog.named import NAMED_CLASS, SPARK_PREFIX, named_catalogs
 from delta_ds.spark.catalog.sessions import remember
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.session.names import use_catalog
 from delta_ds.spark.session_conf import CATALOG_CLASS, CATALOG_CONF, WRAP_CATALOG_CONF, is_set
 from delta_ds.spark.sql.answers import Answers
-from delta_ds.spark.sql.named_catalogs import install_catalogs, uninstall_catalogs
 from delta_ds.spark.sql.streams import StreamCatalog
 from delta_ds.spark.sql_grammar.grammar import HEADS
 from delta_ds.spark.table_names import DELTA, claim_delta, our_names
@@ -23,6 +23,46 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.conf import RuntimeConfig
+
+# --- put catalogs beside the session's into a classic session, and take them out
+
+# What the settings of the catalogs were before, by session; None: nothing.
+_before: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
+
+
+def install_catalogs(spark: SparkSession) -> list[str]:
+    """Make the catalogs known that settings name; their names. Sessions made later are registered themselves.
+
+    Raises
+    ------
+    InvalidOptionError
+        A setting does not fit; nothing was made known.
+    """
+    catalogs = named_catalogs(spark)
+    before = _before.setdefault(spark, {})
+    install = static(Jvm.of(spark), "Install")
+    for name in catalogs:
+        setting = f"{SPARK_PREFIX}{name}"
+        if setting not in before:
+            before[setting] = spark.conf.get(setting, None)
+            spark.conf.set(setting, NAMED_CLASS)
+        install.bindCatalog(spark._jsparkSession, name)
+    return sorted(catalogs)
+
+
+def uninstall_catalogs(spark: SparkSession) -> None:
+    """Set the catalogs back to what they were."""
+    for setting, text in _before.pop(spark, {}).items():
+        if text is None:
+            spark.conf.unset(setting)
+        else:
+            spark.conf.set(setting, text)
+        static(Jvm.of(spark), "Install").forgetCatalog(
+            spark._jsparkSession, setting.removeprefix(SPARK_PREFIX)
+        )
+
+
+# --- put SQL and names into a classic session, and take them out
 
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.write.intent import check_mode
 from delta_ds.spark.catalog.creation import create_empty
-from delta_ds.spark.catalog.names import find_table, name_parts
-from delta_ds.spark.catalog.places import CREATE, place_of
+from delta_ds.spark.catalog.places import CREATE, find_table, name_parts, place_of
 from delta_ds.spark.catalog.tables import StreamedTable, table_held
 from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.session import streams

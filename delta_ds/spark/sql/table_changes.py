@@ -14,7 +14,7 @@ from delta_ds.conditions.catalog import (
     TABLE_CHANGES_NULL_BOUNDARY,
     TABLE_CHANGES_OF_OTHERS,
 )
-from delta_ds.spark.catalog.names import find_table, name_parts
+from delta_ds.spark.catalog.places import find_table, name_parts
 from delta_ds.spark.native.function import Constant, constant_argument
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.session.reading import read

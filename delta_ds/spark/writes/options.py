@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from delta_ds.conditions.options import REPLACE_WHERE_IN_OVERWRITE
 from delta_ds.events.reading import OPTION_PASSED_OVER
-from delta_ds.kernel.options.session_facts import SessionFacts
-from delta_ds.kernel.options.session_settings import CONFLICT_DETECTION, conflict_detection
+from delta_ds.kernel.options.session_facts import CONFLICT_DETECTION, SessionFacts, conflict_detection
 from delta_ds.kernel.options.write import DEFINITION_OPTION, ERROR, IGNORE, WRITE, with_call, with_settings
 from delta_ds.spark.schema import quoted_list
 from delta_ds.spark.writes.request import WriteRequest

@@ -11,7 +11,7 @@ from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.commands.generate import SYMLINK_FORMAT_MANIFEST, generate
+from delta_ds.kernel.commands.maintain import SYMLINK_FORMAT_MANIFEST, generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.properties import PROPERTIES

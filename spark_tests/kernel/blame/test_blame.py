@@ -22,8 +22,8 @@ from delta_ds.exceptions import (
     VersionNotFoundError,
 )
 from delta_ds.kernel.alter.properties import set_properties
-from delta_ds.kernel.blame import commits
-from delta_ds.kernel.blame.commits import BLAME_FIELDS
+from delta_ds.kernel.blame import blame as commits
+from delta_ds.kernel.blame.blame import BLAME_FIELDS
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.restore import restore

@@ -21,7 +21,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta, plan_conversion, source_files
-from delta_ds.kernel.commands.generate import generate
+from delta_ds.kernel.commands.maintain import generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.features import FEATURES

@@ -12,7 +12,7 @@ from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
-from delta_ds.kernel.commands.generate import generate
+from delta_ds.kernel.commands.maintain import generate
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
 from delta_ds.kernel.transaction.symlink_manifest import update_after

@@ -25,7 +25,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.dml.commit import discard_folder
 from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.commands.generate import generate
+from delta_ds.kernel.commands.maintain import generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.log.cleanup import clean_up

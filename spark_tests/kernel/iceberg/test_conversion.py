@@ -26,14 +26,14 @@ from delta_ds.kernel.alter.properties import set_properties, unset_properties
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.compute_statistics import compute_statistics
 from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.commands.generate import generate
+from delta_ds.kernel.commands.maintain import generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.commands.vacuum.command import vacuum
 from delta_ds.kernel.iceberg import conversion, snapshots
 from delta_ds.kernel.iceberg.clean_up import clean_up
 from delta_ds.kernel.iceberg.conversion import convert
-from delta_ds.kernel.iceberg.metadata_files import converted_versions
+from delta_ds.kernel.iceberg.storage_io import converted_versions
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING, StructField, StructType
 from spark_tests.full_form import FULL, examples

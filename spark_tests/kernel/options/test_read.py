@@ -22,9 +22,8 @@ from delta_ds.kernel.options.read import (
     split_path_suffix,
     with_path_suffix,
 )
-from delta_ds.kernel.options.session_facts import UNKNOWN_OPTIONS, SessionFacts
-from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
-from delta_ds.kernel.storage.hadoop_options import name_patterns
+from delta_ds.kernel.options.session_facts import SETTINGS_OPTION, UNKNOWN_OPTIONS, SessionFacts
+from delta_ds.kernel.storage.store_options import name_patterns
 
 UTC = timezone.utc
 SECRET = "s3cr3t-value"

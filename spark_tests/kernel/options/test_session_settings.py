@@ -11,7 +11,7 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, InvariantViolationError, PredicateError
 from delta_ds.kernel.features import DELETION_VECTORS
-from delta_ds.kernel.options.session_settings import (
+from delta_ds.kernel.options.session_facts import (
     AUTO_COMPACT_PREFIX,
     DEFAULTS_PREFIX,
     SETTINGS_OPTION,

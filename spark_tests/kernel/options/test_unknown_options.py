@@ -11,8 +11,7 @@ import pytest
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options import parsing
 from delta_ds.kernel.options.read import READ_OPTIONS, parse_read_options
-from delta_ds.kernel.options.session_facts import UNKNOWN_OPTIONS, SessionFacts
-from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
+from delta_ds.kernel.options.session_facts import SETTINGS_OPTION, UNKNOWN_OPTIONS, SessionFacts
 from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS, parse_stream_read_options
 from delta_ds.kernel.options.write import WRITE_OPTIONS, parse_write_options
 from delta_ds.kernel.write.intent import stream_intent

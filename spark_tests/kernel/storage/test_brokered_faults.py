@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.storage import backoff
+from delta_ds.kernel.storage import store_errors as backoff
 from delta_ds.kernel.storage.dynamodb import CommitEntry
 from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBStorage
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage

@@ -13,7 +13,8 @@ import pytest
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
-from delta_ds.kernel.storage import backoff, conditional_put
+from delta_ds.kernel.storage import conditional_put
+from delta_ds.kernel.storage import store_errors as backoff
 from delta_ds.kernel.storage.dynamodb import CommitEntries, CommitEntry
 from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBStorage
 from delta_ds.kernel.storage.filesystem import Storage

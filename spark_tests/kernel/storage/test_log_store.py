@@ -11,7 +11,8 @@ import fsspec
 import pytest
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
-from delta_ds.kernel.storage import backoff, conditional_put, remote, store_probe
+from delta_ds.kernel.storage import conditional_put, remote, store_probe
+from delta_ds.kernel.storage import store_errors as backoff
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage

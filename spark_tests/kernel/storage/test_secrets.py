@@ -175,7 +175,7 @@ def test_no_text_of_a_table_or_its_errors_shows_a_secret(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(conditional_put, "check_supported", lambda *_: None)
     monkeypatch.setattr(conditional_put, "put_if_absent", lambda scheme, fs, path, data: fs.pipe_file(path))
-    monkeypatch.setattr("delta_ds.kernel.storage.backoff._sleep", lambda seconds: None)
+    monkeypatch.setattr("delta_ds.kernel.storage.store_errors._sleep", lambda seconds: None)
     try:
         log = DeltaLog(way.address, way.options)
     except DeltaError as refusal:
@@ -243,7 +243,7 @@ def test_the_command_line_shows_no_secret(
     for name, value in way.environment.items():
         monkeypatch.setenv(name, value)
     fail_with(ERRORS["denied"], monkeypatch)
-    monkeypatch.setattr("delta_ds.kernel.storage.backoff._sleep", lambda seconds: None)
+    monkeypatch.setattr("delta_ds.kernel.storage.store_errors._sleep", lambda seconds: None)
     texts = {name: value for name, value in way.options.items() if isinstance(value, str)}
     given = [part for name, value in texts.items() for part in ("-o", f"{name}={value}")]
     for command in (
@@ -286,7 +286,7 @@ def test_a_secret_reaches_the_client_of_its_store(way: Way, monkeypatch: pytest.
     monkeypatch.setattr(fsspec.core, "url_to_fs", url_to_fs)
     monkeypatch.setattr(fsspec, "get_filesystem_class", lambda scheme: Store)
     monkeypatch.setattr(clients, "_check", lambda *_: None)
-    monkeypatch.setattr("delta_ds.kernel.storage.timeouts.limit", lambda *_: None)
+    monkeypatch.setattr("delta_ds.kernel.storage.clients.limit", lambda *_: None)
     monkeypatch.setattr(
         "delta_ds.kernel.storage.token_credentials.azure_credential", lambda given: dict(given)
     )

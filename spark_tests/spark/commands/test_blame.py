@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import SchemaError, UnsupportedOperationError
-from delta_ds.spark.commands import blame_source
+from delta_ds.spark.commands import blame as blame_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

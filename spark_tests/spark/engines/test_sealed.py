@@ -15,7 +15,7 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.spark import connect_bridge
-from delta_ds.spark.commands.blame_source import BlameSource
+from delta_ds.spark.commands.blame import BlameSource
 from delta_ds.spark.commands.file_scan_source import TargetSource
 from delta_ds.spark.engines import frames, sealed
 from delta_ds.spark.engines.sealed import MARK, Sealed, open_value, register_source, seal, seal_argument

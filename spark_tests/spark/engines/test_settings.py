@@ -16,7 +16,7 @@ from delta_ds import DeltaTable
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.options.ignored_settings import SETTINGS
 from delta_ds.kernel.options.machinery_settings import MACHINERY
-from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX
+from delta_ds.kernel.options.session_facts import DEFAULTS_PREFIX
 from delta_ds.kernel.options.settings import (
     AUTO_MERGE,
     DROP_IF_EXISTS,

@@ -23,7 +23,7 @@ from delta_ds.exceptions import CorruptLogFileError, PredicateError
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.commands.optimize.request import FULL, ZORDER, OptimizeRequest
 from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.statistics_columns import statistics_columns
+from delta_ds.kernel.data.write.statistics import statistics_columns
 from delta_ds.kernel.expressions import evaluate
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.sql import parse_predicate

@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrit
 from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
 from delta_ds.kernel.operations import OPTIMIZE
 from delta_ds.kernel.storage.staging import StagedFiles
-from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
+from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
 from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass
 

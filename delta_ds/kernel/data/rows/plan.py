@@ -17,11 +17,11 @@ from delta_ds.exceptions import (
     UnsupportedFeatureError,
 )
 from delta_ds.kernel.data.rows.casts import can_store, match_names
-from delta_ds.kernel.data.rows.char_lengths import lengths
 from delta_ds.kernel.data.rows.checks import (
     CONSTRAINT_PREFIX,
     Condition,
     RowCheck,
+    lengths,
     name_table,
     schema_checks,
     table_constraints,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from delta_ds.kernel.data.values.partition_values import parse
 from delta_ds.kernel.data.values.statistics import StatisticsLeaf, convert_leaf, parsed_leaves
 from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
+from delta_ds.kernel.data.write.statistics import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.write_spec import write_spec
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.features import DELETION_VECTORS

@@ -23,8 +23,7 @@ from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.read import column_conversion
 from delta_ds.kernel.data.values.calendars import Rebase, rebase_of
 from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.statistics import FileStatistics
-from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
+from delta_ds.kernel.data.write.statistics import FileStatistics, StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.features import DELETION_VECTORS, VARIANT_SHREDDING, VARIANT_SHREDDING_PREVIEW
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH

@@ -19,8 +19,7 @@ from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.data.write import paths
 from delta_ds.kernel.data.write.columns import FileColumns, leaves
 from delta_ds.kernel.data.write.partition_split import Partition
-from delta_ds.kernel.data.write.statistics import FileStatistics
-from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn
+from delta_ds.kernel.data.write.statistics import FileStatistics, StatisticsColumn
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH, RANDOM_PREFIX_LENGTH

@@ -22,10 +22,10 @@ from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.partition_files import Output, PartitionFiles
 from delta_ds.kernel.data.write.partition_split import PartitionIndex
 from delta_ds.kernel.data.write.paths import encode
-from delta_ds.kernel.data.write.statistics_columns import statistics_columns
+from delta_ds.kernel.data.write.statistics import statistics_columns
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.storage.staging import discard, quietly
-from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
+from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage

@@ -25,7 +25,6 @@ from delta_ds.events.storage import COMMIT_LEFT_UNPUBLISHED, STAGED_COMMIT_LEFT
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.storage import deleter
-from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
 from delta_ds.kernel.storage.coordination.records import ManagedTable, ProposedCommit, RatifiedCommits
 from delta_ds.kernel.storage.deleter import STAGED_COMMITS, behind
@@ -36,6 +35,7 @@ from delta_ds.kernel.storage.log_store import (
     relative_commit_path,
     uncertain_error,
 )
+from delta_ds.kernel.storage.store_errors import pause
 
 _ATTEMPTS = 6
 _STAGED = "_delta_log/_staged_commits"

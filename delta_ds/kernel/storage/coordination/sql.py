@@ -9,6 +9,7 @@ Source: PROTOCOL.md, "Commit Protocol", "Publishing Commits".
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from abc import abstractmethod
@@ -24,13 +25,28 @@ from delta_ds.conditions.coordination import (
 )
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
-from delta_ds.kernel.storage.coordination.places import canonical_location
-from delta_ds.kernel.storage.coordination.records import (
-    ManagedTable,
-    ProposedCommit,
-    RatifiedCommits,
-)
+from delta_ds.kernel.storage.coordination.records import ManagedTable, ProposedCommit, RatifiedCommits
 from delta_ds.kernel.storage.maintenance import Maintenance, maintenance
+from delta_ds.kernel.storage.uri import Address, parse_address
+
+# --- the one spelling of a table's address by which a coordinator tells locations apart
+
+
+def canonical_location(location: str) -> str:
+    """An address in one spelling: a local path is absolute and without links, schemes of one store are one.
+
+    Raises
+    ------
+    StorageError
+        It is empty or malformed.
+    """
+    address = parse_address(location)
+    if address.scheme == "file":
+        return os.path.realpath(address.path)
+    return str(Address(address.scheme, address.authority, address.path))
+
+
+# --- a coordinator in a SQL database: the tables, the statements and the transactions; a subclass connects
 
 SCHEMA_VERSION = 1
 # Understood by SQLite and PostgreSQL; {blob} and {big} are their names of types.

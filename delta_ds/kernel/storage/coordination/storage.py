@@ -24,13 +24,13 @@ from delta_ds.conditions.coordination import (
 )
 from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
 from delta_ds.kernel.storage.coordination.log_store import CoordinatedLogStore
-from delta_ds.kernel.storage.coordination.places import canonical_location
 from delta_ds.kernel.storage.coordination.records import (
     ManagedTable,
     ProposedCommit,
     RatifiedCommits,
 )
 from delta_ds.kernel.storage.coordination.registry import coordinator_for
+from delta_ds.kernel.storage.coordination.sql import canonical_location
 from delta_ds.kernel.storage.filesystem import FileStatus, OpenedFile, Storage
 from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.log_store import relative_commit_path

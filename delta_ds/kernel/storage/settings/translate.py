@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.storage.hadoop_options import is_cloud_name, is_hadoop_setting
 from delta_ds.kernel.storage.settings.hdfs import is_hdfs_setting, settings_of_hdfs
 from delta_ds.kernel.storage.settings.record import Refused, Setting, find, put
 from delta_ds.kernel.storage.settings.vocabulary import owner, place, unknown_option, vocabulary
-from delta_ds.kernel.storage.store_options import STORE_OPTIONS
+from delta_ds.kernel.storage.store_options import STORE_OPTIONS, is_cloud_name, is_hadoop_setting
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.records import dataclass
 

@@ -33,7 +33,7 @@ from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.values.statistics_json import with_wide_bounds
 from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positions, write_vectors
-from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows
 from delta_ds.kernel.transaction.reads import partition_values

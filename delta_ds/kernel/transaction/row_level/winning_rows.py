@@ -17,8 +17,7 @@ from delta_ds.kernel.data.read.plan import ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.log.commit import parse_commits
-from delta_ds.kernel.log.file_actions import actions_schema
-from delta_ds.kernel.log.paths import canonical_paths
+from delta_ds.kernel.log.file_actions import actions_schema, canonical_paths
 from delta_ds.kernel.scan.scan import file_slices, vector_descriptor
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import dataclass, replace

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, SHORT, STRING, DecimalType
 from delta_ds.records import replace
-from delta_ds.spark.commands.apply_changes import type1, type2
-from delta_ds.spark.commands.apply_changes.spec import Asked, Spec, settled
+from delta_ds.spark.commands.apply_changes import type2
+from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, SEQUENCE, Asked, Spec, settled
 from delta_ds.spark.commands.handle import Handle, open_handle
+from delta_ds.spark.commands.merge.clauses import Clause
 from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.connect_bridge import fetch
 from delta_ds.spark.schema import from_spark, quoted
@@ -23,6 +24,65 @@ if TYPE_CHECKING:
 
     from delta_ds.api.delta_log import DeltaLog
     from delta_ds.kernel.schema.types import DataType
+
+# --- type 1: the last event of each key becomes the row of the table, or takes it away
+
+TABLE, EVENTS = "t", "s"
+_LAST, _CLASH = "last", "clash"
+
+
+def last_events(spec: Spec, source: DataFrame) -> DataFrame:
+    """Of the events of each key the one that counts: the last by sequence, of a delete and another the other."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    upserts = F.expr(f"NOT {DELETES}")
+    order = Window.partitionBy(*spec.key_columns).orderBy(SEQUENCE, upserts)
+    found = spec.events(source).select(
+        "*", F.lead(F.lit(True)).over(order).isNull().alias(_LAST), spec.clashes().alias(_CLASH)
+    )
+    deletes = F.when(F.col(_CLASH), spec.ambiguous().cast("boolean")).otherwise(F.col(DELETES))
+    return found.where(f"{_LAST} OR {_CLASH}").withColumn(DELETES, deletes).drop(_LAST, _CLASH)
+
+
+def condition(spec: Spec) -> str:
+    """Which row of the table an event is about."""
+    return " AND ".join(f"{TABLE}.{quoted(key)} = {EVENTS}.{spec.own[key]}" for key in spec.keys)
+
+
+def clauses(spec: Spec) -> tuple[Clause, ...]:
+    """What a MERGE of `last_events` does."""
+    assert spec.kept_sequence is not None
+    kept, given = f"{TABLE}.{quoted(spec.kept_sequence)}", f"{EVENTS}.{SEQUENCE}"
+    newer = f"({kept} IS NULL OR {given} > {kept}"
+    if spec.late is not None:
+        newer += (
+            f" OR ({given} = {kept} AND NOT {EVENTS}.{DELETES} AND {TABLE}.{quoted(spec.late)} = '{DELETED}')"
+        )
+    newer += ")"
+    values = {quoted(name): f"{EVENTS}.{spec.own[name]}" for name in spec.values}
+    sequence = {quoted(spec.kept_sequence): given}
+    keys = {quoted(name): f"{EVENTS}.{spec.own[name]}" for name in spec.keys}
+    if spec.late is None:
+        upserted = {**values, **sequence}
+        return (
+            Clause("matched", "delete", f"{newer} AND {EVENTS}.{DELETES}", None),
+            Clause("matched", "update", newer, upserted),
+            Clause("not_matched", "insert", f"NOT {EVENTS}.{DELETES}", {**keys, **upserted}),
+        )
+    # A deleted row stays without its values: an older event that comes later finds that it is older.
+    remembered = {
+        **{name: f"CASE WHEN NOT {EVENTS}.{DELETES} THEN {value} END" for name, value in values.items()},
+        **sequence,
+        quoted(spec.late): f"CASE WHEN {EVENTS}.{DELETES} THEN '{DELETED}' END",
+    }
+    return (
+        Clause("matched", "update", newer, remembered),
+        Clause("not_matched", "insert", None, {**keys, **remembered}),
+    )
+
+
+# --- apply events to a table: a batch, or the batches of a stream, each in one MERGE
 
 Txn = tuple[str, int]
 # Whose bounds, as literals, mean the same whatever the session says.
@@ -49,10 +109,10 @@ def apply_events(handle: Handle, asked: Asked, source: DataFrame, txn: Txn | Non
         The application and version that the batch counts as; None for those of the session.
     """
     spec = specified(handle, asked, source)
-    target = replace(handle, alias=type1.TABLE)
+    target = replace(handle, alias=TABLE)
     if spec.stored == 1:
-        events = type1.last_events(spec, source).alias(type1.EVENTS)
-        return run_merge(target, events, type1.condition(spec), type1.clauses(spec), False, txn)
+        events = last_events(spec, source).alias(EVENTS)
+        return run_merge(target, events, condition(spec), clauses(spec), False, txn)
     with engine_of(handle.spark).kept(type2.new_events(spec, source)) as events:
         rows = type2.changed_rows(spec, events, _near(spec, events, read(handle.spark, handle.options)))
         return run_merge(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_ds.kernel.data.write.parquet_footer import read_struct, write_struct
+from delta_ds.kernel.data.write.column_replacement import read_struct, write_struct
 from spark_tests.conformance.corpora import corpus
 
 

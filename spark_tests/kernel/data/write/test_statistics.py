@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.data.values.statistics_json import truncated_max, truncated_min
-from delta_ds.kernel.data.write.statistics_columns import check_statistics_columns, parse_names
+from delta_ds.kernel.data.write.statistics import check_statistics_columns, parse_names
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.expressions.tree import Call, Column, Literal
 from delta_ds.kernel.schema.types import (

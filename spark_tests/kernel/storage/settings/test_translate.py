@@ -10,7 +10,6 @@ import pytest
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.storage.dynamodb import DynamoDBSettings, dynamodb_settings
-from delta_ds.kernel.storage.hadoop_options import is_cloud_name, is_hadoop_setting
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.settings.record import milliseconds, seconds
 from delta_ds.kernel.storage.settings.translate import (
@@ -19,7 +18,7 @@ from delta_ds.kernel.storage.settings.translate import (
     with_credentials_of_environment,
 )
 from delta_ds.kernel.storage.settings.vocabulary import vocabulary
-from delta_ds.kernel.storage.store_options import uses_dynamodb
+from delta_ds.kernel.storage.store_options import is_cloud_name, is_hadoop_setting, uses_dynamodb
 from delta_ds.kernel.storage.uri import parse_address
 
 S3 = "s3a://lake/t"

@@ -21,8 +21,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.kernel.table_state import TableState
 from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
-from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
-from delta_ds.spark.commands.merge.schema_evolution import evolved_schema
+from delta_ds.spark.commands.merge.plan import MergePlan, evolved_schema, history_parameters, plan_merge
 from delta_ds.spark.schema import from_spark, to_spark
 from spark_tests.kernel.states import table_state
 
