@@ -26,9 +26,9 @@ SPARK_TESTS := (spark or connect) and not stores and not interop and not engines
 # One session for a file's tests, and the long ones first.
 SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder
 # What every Spark is asked; records of other engines and examples say nothing of a Spark that these do not.
-MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
+MATRIX_ROOMS := spark_tests/behaviour/spark spark_tests/engines/differential spark_tests/product/examples
 # Races, killed writers and failing storage take their time, however few.
-NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
+NOT_QUICK := --ignore spark_tests/faults/concurrency --ignore spark_tests/product/benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
@@ -70,7 +70,7 @@ test-fast: $(VENV)/.dev ## All tests that need no Java
 
 test-browser: $(VENV)/.dev ## The page of `pydelta ui`, and what notebooks show, in a headless Chromium, which Debian's packages bring (root)
 	scripts/install_browser.sh
-	$(BIN)/python -m pytest -m browser spark_tests/cli/ui spark_tests/kernel/plot $(ARGS)
+	$(BIN)/python -m pytest -m browser spark_tests/behaviour/cli/ui spark_tests/behaviour/kernel/commands/plot $(ARGS)
 
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
 	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS)
@@ -87,27 +87,27 @@ test-stores: check-java $(VENV)/.dev ## The same against MinIO, fake-gcs-server,
 test-chaos: check-java $(VENV)/.dev ## A load on stores that make trouble, SECONDS on each; prints a table (needs Go, npm and Maven)
 	scripts/install_store_servers.sh .stores
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure,hdfs]"
-	DELTA_DS_STORE_SERVERS=$(CURDIR)/.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m spark_tests.chaos.load $(CHAOS_STORES) --seconds $(SECONDS) $(ARGS)
+	DELTA_DS_STORE_SERVERS=$(CURDIR)/.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m spark_tests.faults.chaos.load $(CHAOS_STORES) --seconds $(SECONDS) $(ARGS)
 
 test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature
-	.venv-interop/bin/python -m pytest -m interop spark_tests/interop $(ARGS)
+	.venv-interop/bin/python -m pytest -m interop spark_tests/engines/interop $(ARGS)
 
 engines: check-java .venv-engines/.installed ## A table a feature, read by every engine: fails where one reads worse than docs/engines.md says
-	.venv-engines/bin/python -m pytest -q -m engines spark_tests/interop/engines $(ARGS)
+	.venv-engines/bin/python -m pytest -q -m engines spark_tests/engines/interop/engines $(ARGS)
 
 engines-page: check-java .venv-engines/.installed $(VENV)/.dev ## The same, written into docs/engines.md
-	.venv-engines/bin/python -m spark_tests.interop.engines --record
+	.venv-engines/bin/python -m spark_tests.engines.interop.engines --record
 	$(BIN)/python scripts/generate_docs.py
 
 test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
-	.venv-dbt/bin/python -m pytest -m dbt spark_tests/dbt $(ARGS)
+	.venv-dbt/bin/python -m pytest -m dbt spark_tests/engines/dbt $(ARGS)
 
 test-unity: check-java $(VENV)/.dev ## Catalog-managed tables of the open-source Unity Catalog server (needs Maven)
 	[ -n "$$DELTA_DS_UNITY_SERVER" ] || scripts/install_unity_catalog.sh .unity
-	DELTA_DS_UNITY_SERVER="$${DELTA_DS_UNITY_SERVER:-$(CURDIR)/.unity}" DELTA_DS_REQUIRE_UNITY=1 $(BIN)/python -m pytest -m unity spark_tests/unity $(ARGS)
+	DELTA_DS_UNITY_SERVER="$${DELTA_DS_UNITY_SERVER:-$(CURDIR)/.unity}" DELTA_DS_REQUIRE_UNITY=1 $(BIN)/python -m pytest -m unity spark_tests/engines/unity $(ARGS)
 
 test-cluster: check-java $(VENV)/.dev ## Clusters of real processes: tasks fail, executors are killed; prints a table
-	$(BIN)/python -m pytest spark_tests/clusters $(ARGS)
+	$(BIN)/python -m pytest spark_tests/faults/clusters $(ARGS)
 
 test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Reading, writing, commands, SQL and streams on every supported Spark, each in a venv of its own
 	@for version in $(MATRIX); do \
@@ -144,7 +144,7 @@ wheel: check-java dist ## Build dist/; every example and command with what the w
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl $(WHEEL_SPARK)
 	cd .venv-wheel && bin/python ../scripts/try_wheel.py
 	# Copies, beside which no checkout lies: what is checked is the package of the wheel.
-	mkdir .venv-wheel/users && cp spark_tests/typed_users/pipeline.py spark_tests/typed_users/without_spark.py .venv-wheel/users
+	mkdir .venv-wheel/users && cp spark_tests/product/typed_users/pipeline.py spark_tests/product/typed_users/without_spark.py .venv-wheel/users
 	cd .venv-wheel/users && ../../$(BIN)/mypy --strict --config-file= --python-executable ../bin/python pipeline.py without_spark.py
 
 bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown

@@ -14,7 +14,7 @@ def __getattr__(name: str) -> Any:
     if name != "DefaultSource":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from delta_ds.spark.source import DeltaSource
+        from delta_ds.spark.engines.portable.source import DeltaSource
     except ImportError as error:
         raise AttributeError(f"the data source 'pydelta' cannot be loaded: {error}") from error
     return DeltaSource

@@ -26,8 +26,8 @@ def main(case: str, table: str) -> None:
 
     from delta_ds import DeltaLog
     from delta_ds.kernel.commands.optimize.command import optimize
-    from delta_ds.kernel.expressions.sql import parse_predicate
-    from delta_ds.kernel.scan.scan import Scan
+    from delta_ds.kernel.files.scan.scan import Scan
+    from delta_ds.kernel.format.expressions.sql import parse_predicate
 
     parse_predicate("a + 1 = 1")
     log = DeltaLog(table)

@@ -83,7 +83,7 @@ def session(master: str) -> SparkSession:
 
 def plan(spark: SparkSession, table: str, predicate: str) -> int:
     """List the files of a scan as Spark does when it runs; how many they are."""
-    from delta_ds.spark.native.file_index import DeltaFileIndex
+    from delta_ds.spark.engines.classic.file_index import DeltaFileIndex
 
     frame = spark.read.format("pydelta").load(table).where(predicate)
     execution = frame._jdf.queryExecution()

@@ -73,7 +73,7 @@ def imports(table: str) -> None:
     import delta_ds
 
     after_import = [name for name in HEAVY if name in sys.modules]
-    from delta_ds.kernel.expressions.tree import Call, Column, Literal
+    from delta_ds.kernel.format.expressions.tree import Call, Column, Literal
 
     start = time.perf_counter()
     snapshot = delta_ds.DeltaLog(table).snapshot()
@@ -96,8 +96,8 @@ def _import_for_loading() -> None:
 
 def _import_for_planning() -> None:
     _import_for_loading()
-    import delta_ds.kernel.scan.scan  # noqa: F401
-    from delta_ds.kernel.expressions.sql import parse_predicate
+    import delta_ds.kernel.files.scan.scan  # noqa: F401
+    from delta_ds.kernel.format.expressions.sql import parse_predicate
 
     parse_predicate("a = 1")  # sqlglot loads its Spark dialect on first use
 

@@ -19,8 +19,17 @@ from pathlib import Path
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from spark_tests.concurrency import row_commands
-from spark_tests.concurrency.row_model import APPEND, DELETE, MERGE, OPTIMIZE, UPDATE, Command, Row, row_of
+from spark_tests.faults.concurrency import row_commands
+from spark_tests.faults.concurrency.row_model import (
+    APPEND,
+    DELETE,
+    MERGE,
+    OPTIMIZE,
+    UPDATE,
+    Command,
+    Row,
+    row_of,
+)
 
 FILES = {"delta.enableDeletionVectors": "true"}
 ROWS = {**FILES, "delta.enableRowTracking": "true"}

@@ -35,7 +35,7 @@ from benchmarks.measure import report, run_once
 from benchmarks.write_tables import commits_of
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.streaming.source import StreamSource
+    from delta_ds.kernel.commands.streaming.source import StreamSource
 
 _REPEATS = 9
 # Files of a batch: as many as any table has, and the default of a stream.
@@ -216,9 +216,9 @@ def source(meter: _Meter, table: Path) -> None:
 
 
 def _open(table: Path, **options: str) -> StreamSource:
-    from delta_ds.kernel.options.stream_read import parse_stream_read_options
+    from delta_ds.kernel.commands.streaming.source import StreamSource
+    from delta_ds.kernel.format.options.stream_read import parse_stream_read_options
     from delta_ds.kernel.storage.open import open_storage
-    from delta_ds.kernel.streaming.source import StreamSource
 
     return StreamSource.open(
         open_storage(str(table)), parse_stream_read_options({"path": str(table), **options})
@@ -226,7 +226,7 @@ def _open(table: Path, **options: str) -> StreamSource:
 
 
 def _snapshot_batches(meter: _Meter, opened: StreamSource, files: int) -> None:
-    from delta_ds.kernel.streaming.limits import ReadLimits
+    from delta_ds.kernel.commands.streaming.limits import ReadLimits
 
     at = opened.initial_offset()
     limits = ReadLimits(max_files=files)
@@ -267,12 +267,12 @@ def _planned(table: Path, number: int) -> Callable[[], int | None]:
     """What commits a batch of one row, which is written already."""
     import pyarrow as pa
 
-    from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.streaming.sink import commit_batch
-    from delta_ds.kernel.write.intent import stream_intent
-    from delta_ds.kernel.write.plan import plan_write
-    from delta_ds.kernel.write.target import find_target
-    from delta_ds.kernel.write.task import write_rows
+    from delta_ds.kernel.commands.streaming.sink import commit_batch
+    from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
+    from delta_ds.kernel.transaction.write.intent import stream_intent
+    from delta_ds.kernel.transaction.write.plan import plan_write
+    from delta_ds.kernel.transaction.write.target import find_target
+    from delta_ds.kernel.transaction.write.task import write_rows
 
     data = pa.table({"id": pa.array([number], pa.int64()), "day": [FIRST_DAY]})
     target = find_target(stream_intent({"path": str(table)}, "append"))

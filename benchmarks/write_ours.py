@@ -41,9 +41,9 @@ def committer(table: str, handle: str) -> Callable[[], object]:
 
 
 def appender(table: str, handle: str) -> Callable[[], object]:
-    from delta_ds.kernel.schema.types import parse_schema
+    from delta_ds.kernel.format.schema.types import parse_schema
     from delta_ds.kernel.storage.open import open_storage
-    from delta_ds.kernel.write.arrow import write_batches
+    from delta_ds.kernel.transaction.write.arrow import write_batches
 
     schema = parse_schema(schema_json())
     batches = rows().to_batches()

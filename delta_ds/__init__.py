@@ -117,10 +117,10 @@ if TYPE_CHECKING:
     from delta_ds.exceptions import (
         VersionsNotContiguousError as VersionsNotContiguousError,
     )
-    from delta_ds.kernel.changes import ChangeFeed as ChangeFeed
+    from delta_ds.kernel.commands.changes import ChangeFeed as ChangeFeed
     from delta_ds.kernel.commands.health import Health as Health
     from delta_ds.kernel.commands.maintain import Maintenance as Maintenance
-    from delta_ds.kernel.scan.scan import Scan as Scan
+    from delta_ds.kernel.files.scan.scan import Scan as Scan
     from delta_ds.reporting.listeners import Listening as Listening
     from delta_ds.reporting.listeners import add_listener as add_listener
     from delta_ds.reporting.listeners import remove_listener as remove_listener
@@ -129,21 +129,21 @@ if TYPE_CHECKING:
     from delta_ds.reporting.reports import ProgressReport as ProgressReport
     from delta_ds.reporting.reports import ScanReport as ScanReport
     from delta_ds.reporting.reports import SnapshotReport as SnapshotReport
+    from delta_ds.spark.api.builder import DeltaTableBuilder as DeltaTableBuilder
+    from delta_ds.spark.api.builder import IdentityGenerator as IdentityGenerator
+    from delta_ds.spark.api.table import DeltaTable as DeltaTable
     from delta_ds.spark.as_delta.install import install_as_delta as install_as_delta
-    from delta_ds.spark.builder import DeltaTableBuilder as DeltaTableBuilder
-    from delta_ds.spark.builder import IdentityGenerator as IdentityGenerator
     from delta_ds.spark.commands.apply_changes.builder import (
         DeltaApplyChangesBuilder as DeltaApplyChangesBuilder,
     )
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder as DeltaMergeBuilder
     from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder as DeltaOptimizeBuilder
-    from delta_ds.spark.net_changes import net_changes as net_changes
+    from delta_ds.spark.engines.net_changes import net_changes as net_changes
     from delta_ds.spark.register import Capability as Capability
     from delta_ds.spark.register import Registration as Registration
     from delta_ds.spark.register import register as register
     from delta_ds.spark.register import unregister as unregister
     from delta_ds.spark.ship import ship as ship
-    from delta_ds.spark.table import DeltaTable as DeltaTable
 
 _HOMES = {
     "install_as_delta": "delta_ds.spark.as_delta.install",
@@ -151,16 +151,16 @@ _HOMES = {
     "Registration": "delta_ds.spark.register",
     "Capability": "delta_ds.spark.register",
     "unregister": "delta_ds.spark.register",
-    "net_changes": "delta_ds.spark.net_changes",
+    "net_changes": "delta_ds.spark.engines.net_changes",
     "ship": "delta_ds.spark.ship",
-    "DeltaTable": "delta_ds.spark.table",
-    "DeltaTableBuilder": "delta_ds.spark.builder",
-    "IdentityGenerator": "delta_ds.spark.builder",
+    "DeltaTable": "delta_ds.spark.api.table",
+    "DeltaTableBuilder": "delta_ds.spark.api.builder",
+    "IdentityGenerator": "delta_ds.spark.api.builder",
     "DeltaApplyChangesBuilder": "delta_ds.spark.commands.apply_changes.builder",
     "DeltaMergeBuilder": "delta_ds.spark.commands.merge.builder",
     "DeltaOptimizeBuilder": "delta_ds.spark.commands.optimize",
     "Health": "delta_ds.kernel.commands.health",
-    "ChangeFeed": "delta_ds.kernel.changes",
+    "ChangeFeed": "delta_ds.kernel.commands.changes",
     "DeltaDeprecationWarning": "delta_ds.deprecations",
     "DeltaLog": "delta_ds.api.delta_log",
     **dict.fromkeys(["Catalog", "Moment", "catalog"], "delta_ds.api.catalog"),
@@ -172,7 +172,7 @@ _HOMES = {
         ["CommandReport", "CommitReport", "ProgressReport", "ScanReport", "SnapshotReport"],
         "delta_ds.reporting.reports",
     ),
-    "Scan": "delta_ds.kernel.scan.scan",
+    "Scan": "delta_ds.kernel.files.scan.scan",
     "Snapshot": "delta_ds.api.snapshot",
     "Transaction": "delta_ds.api.transaction",
     **dict.fromkeys(

@@ -29,10 +29,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_ds.kernel.data.values import deletion_vector
-from delta_ds.kernel.operations import WRITE
-from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.schema.types import StructType, schema_to_json
+from delta_ds.kernel.format.operations import WRITE
+from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
+from delta_ds.kernel.format.schema.types import StructType, schema_to_json
+from delta_ds.kernel.format.values import deletion_vector
 
 Action = dict[str, dict[str, Any]]
 CheckpointKind = Literal["v1", "multi-part", "v2-parquet", "v2-json"]

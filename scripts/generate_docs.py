@@ -101,7 +101,7 @@ def layers() -> list[str]:
 
 def sessions() -> list[str]:
     """What comes out in each kind of session, where they differ, as the tests have it."""
-    from spark_tests.spark.seam.ways import KINDS, WAYS
+    from spark_tests.behaviour.spark.engines.seam.ways import KINDS, WAYS
 
     differing = [way for way in WAYS if way.others]
     rows = [
@@ -116,7 +116,7 @@ def sessions() -> list[str]:
         *_table(["what", "without Spark's own reader and writer", "Spark Connect, with any server"], rows),
         "",
         f"{same} other ways of reading and writing, some under settings that change what expressions mean, come out "
-        "the same in all three (`spark_tests/spark/seam/test_behaviour.py`).",
+        "the same in all three (`spark_tests/behaviour/spark/engines/seam/test_behaviour.py`).",
     ]
 
 
@@ -146,7 +146,7 @@ def _mark(name: str, kind: str = "") -> str:
 
 
 def _options(options: Iterable[object], kind: str) -> list[str]:
-    from delta_ds.kernel.options.parsing import Option
+    from delta_ds.kernel.format.options.parsing import Option
 
     rows = []
     for option in options:
@@ -159,25 +159,25 @@ def _options(options: Iterable[object], kind: str) -> list[str]:
 
 
 def read_options() -> list[str]:
-    from delta_ds.kernel.options.read import READ_OPTIONS
+    from delta_ds.kernel.format.options.read import READ_OPTIONS
 
     return _options(READ_OPTIONS, "read")
 
 
 def write_options() -> list[str]:
-    from delta_ds.kernel.options.write import WRITE_OPTIONS
+    from delta_ds.kernel.format.options.write import WRITE_OPTIONS
 
     return _options(WRITE_OPTIONS, "write")
 
 
 def stream_read_options() -> list[str]:
-    from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS
+    from delta_ds.kernel.format.options.stream_read import STREAM_READ_OPTIONS
 
     return _options(STREAM_READ_OPTIONS, "stream")
 
 
 def batch_only_options() -> list[str]:
-    from delta_ds.kernel.options.write import BATCH_ONLY
+    from delta_ds.kernel.format.options.write import BATCH_ONLY
 
     return _table(["option", "why not"], [[_code(name), why] for name, why in BATCH_ONLY.items()])
 
@@ -219,7 +219,7 @@ def gcs_settings() -> list[str]:
 
 
 def _settings(honoured: bool) -> list[list[str]]:
-    from delta_ds.kernel.options.ignored_settings import SETTINGS
+    from delta_ds.kernel.format.options.ignored_settings import SETTINGS
 
     return [[_mark(s.name), _code(s.default), s.meaning] for s in SETTINGS if s.honoured == honoured]
 
@@ -233,7 +233,7 @@ def settings_without_effect() -> list[str]:
 
 
 def machinery_settings() -> list[str]:
-    from delta_ds.kernel.options.machinery_settings import MACHINERY
+    from delta_ds.kernel.format.options.machinery_settings import MACHINERY
 
     names: dict[str, list[str]] = {}
     for setting in MACHINERY:
@@ -242,7 +242,7 @@ def machinery_settings() -> list[str]:
 
 
 def environment_variables() -> list[str]:
-    from delta_ds.kernel.environment import VARIABLES
+    from delta_ds.kernel.base.environment import VARIABLES
 
     return _table(
         ["name", "default", "meaning"], [[_mark(v.name), _code(v.default), v.meaning] for v in VARIABLES]
@@ -250,7 +250,7 @@ def environment_variables() -> list[str]:
 
 
 def _properties(*acts_on: str) -> list[list[str]]:
-    from delta_ds.kernel.properties import PROPERTIES
+    from delta_ds.kernel.format.properties import PROPERTIES
 
     return [
         [
@@ -277,7 +277,7 @@ def refused_properties() -> list[str]:
 
 
 def features() -> list[str]:
-    from delta_ds.kernel.features import FEATURES
+    from delta_ds.kernel.format.features import FEATURES
 
     rows = []
     for feature in FEATURES.values():

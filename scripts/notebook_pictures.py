@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from spark_tests.cli.ui.browser import browser  # noqa: E402
-from spark_tests.docs.prepared import WEEKS, date_commit, weekly_orders  # noqa: E402
+from spark_tests.behaviour.cli.ui.browser import browser  # noqa: E402
+from spark_tests.product.docs.prepared import WEEKS, date_commit, weekly_orders  # noqa: E402
 
 if TYPE_CHECKING:
     from delta_ds import DeltaLog

@@ -1,6 +1,6 @@
 """What is public, as lines of text: names with signatures, options, conditions, the command line and the rest.
 
-`spark_tests/public_surface` has them as they were promised (`docs/compatibility.md`). `scripts/generate_docs.py`
+`spark_tests/product/public_surface` has them as they were promised (`docs/compatibility.md`). `scripts/generate_docs.py`
 writes what is new there; what is gone or different it refuses, unless it is told `--accept-changes`.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORDED = ROOT / "spark_tests" / "public_surface"
+RECORDED = ROOT / "spark_tests" / "product" / "public_surface"
 
 # Public beside `delta_ds.__all__`, as docs/architecture.md says.
 MORE_NAMES = (
@@ -99,9 +99,9 @@ def _plain(annotation: Any) -> Any:
 
 def options() -> Iterator[str]:
     """Options of reads, writes and streams, and every name of a store's settings."""
-    from delta_ds.kernel.options.read import READ_OPTIONS
-    from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS
-    from delta_ds.kernel.options.write import BATCH_ONLY, WRITE_OPTIONS
+    from delta_ds.kernel.format.options.read import READ_OPTIONS
+    from delta_ds.kernel.format.options.stream_read import STREAM_READ_OPTIONS
+    from delta_ds.kernel.format.options.write import BATCH_ONLY, WRITE_OPTIONS
     from delta_ds.kernel.storage.settings.vocabulary import vocabulary
     from delta_ds.kernel.storage.store_options import STORE_OPTIONS
 
@@ -118,10 +118,10 @@ def options() -> Iterator[str]:
 
 def settings() -> Iterator[str]:
     """Settings of a session with an effect, table properties, features and environment variables."""
-    from delta_ds.kernel.environment import VARIABLES
-    from delta_ds.kernel.features import FEATURES
-    from delta_ds.kernel.options.ignored_settings import SETTINGS
-    from delta_ds.kernel.properties import PROPERTIES
+    from delta_ds.kernel.base.environment import VARIABLES
+    from delta_ds.kernel.format.features import FEATURES
+    from delta_ds.kernel.format.options.ignored_settings import SETTINGS
+    from delta_ds.kernel.format.properties import PROPERTIES
 
     yield from (f"setting {s.full_name} = {s.default}" for s in SETTINGS if s.honoured)
     ours = re.findall(r"`(spark\.pydelta\.[\w.]+)`", (ROOT / "docs" / "settings.md").read_text())

@@ -1,7 +1,7 @@
 """What mkdocs does not do by itself for the documentation site: a hook of `mkdocs.yml`.
 
 Pages that lie outside `docs/` (the changelog, contributing, security, benchmarks) become pages of the site, links to
-them lead there, and the tags of code blocks (`python check`), which are for `spark_tests/docs`, are left out.
+them lead there, and the tags of code blocks (`python check`), which are for `spark_tests/product/docs`, are left out.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from spark_tests.cli.ui.browser import Browser, browser  # noqa: E402
+from spark_tests.behaviour.cli.ui.browser import Browser, browser  # noqa: E402
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from delta_ds.conditions.coordination import (
     UNMANAGED_TABLE_THERE,
 )
 from delta_ds.exceptions import NotADeltaTableError
-from delta_ds.kernel.arguments import checked
-from delta_ds.kernel.features import CATALOG_MANAGED
+from delta_ds.kernel.base.arguments import checked
+from delta_ds.kernel.format.features import CATALOG_MANAGED
 from delta_ds.kernel.log.replay import load_table_state
 from delta_ds.kernel.log.segment import find_segment, list_log
 from delta_ds.kernel.log.snapshot import open_snapshot

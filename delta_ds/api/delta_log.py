@@ -8,25 +8,25 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.arguments import checked, internal
+from delta_ds.kernel.base.arguments import checked, internal
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.table_log import TableLog
+from delta_ds.kernel.transaction.table_log import TableLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.api.snapshot import Snapshot
     from delta_ds.api.transaction import Transaction
-    from delta_ds.kernel.blame.blame import Blame
-    from delta_ds.kernel.changes import ChangeFeed
-    from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.layout.timeline import Timeline
+    from delta_ds.kernel.commands.blame.blame import Blame
+    from delta_ds.kernel.commands.changes import ChangeFeed
+    from delta_ds.kernel.commands.layout.timeline import Timeline
+    from delta_ds.kernel.commands.plot.plots import Plots
+    from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.history import History
-    from delta_ds.kernel.plot.plots import Plots
-    from delta_ds.kernel.write.arrow import ArrowStream
+    from delta_ds.kernel.transaction.write.arrow import ArrowStream
 
 
 @internal("open_snapshot", "storage")
@@ -115,7 +115,7 @@ class DeltaLog(TableLog):
 
         They need matplotlib: `pip install "delta-ds[plot]"`.
         """
-        from delta_ds.kernel.plot.plots import Plots
+        from delta_ds.kernel.commands.plot.plots import Plots
 
         return Plots(lambda function, *arguments: function(self.open_snapshot(), *arguments))
 
@@ -185,7 +185,7 @@ class DeltaLog(TableLog):
         >>> log.changes(0, net="net", keys=["id"]).to_arrow().num_rows
         4
         """
-        from delta_ds.kernel.changes import open_changes
+        from delta_ds.kernel.commands.changes import open_changes
 
         _check_from_zero(start=start, end=end)
         return open_changes(
@@ -327,7 +327,7 @@ class DeltaLog(TableLog):
         >>> log.write(pa.table({"id": [1, 2]})), log.write(pa.table({"id": [3]}))
         (0, 1)
         """
-        from delta_ds.kernel.write.arrow import write_arrow
+        from delta_ds.kernel.transaction.write.arrow import write_arrow
 
         if misnamed:
             raise _misnamed_error(misnamed)
@@ -367,8 +367,8 @@ def _misnamed_error(given: Mapping[str, Any]) -> InvalidOptionError:
     """The error of what was given by name and is no parameter of a write: options, as a rule."""
     import difflib
 
-    from delta_ds.kernel.options.parsing import is_of_store
-    from delta_ds.kernel.options.write import WRITE_OPTIONS
+    from delta_ds.kernel.format.options.parsing import is_of_store
+    from delta_ds.kernel.format.options.write import WRITE_OPTIONS
 
     known = {option.name.lower(): option.name for option in WRITE_OPTIONS}
     near = {n: difflib.get_close_matches(n.lower(), [*known, "rows", "mode", "options"], n=1) for n in given}

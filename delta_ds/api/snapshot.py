@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.arguments import checked
-from delta_ds.kernel.card import Card, Shown, listed, size_text, table_of
+from delta_ds.kernel.base.arguments import checked
+from delta_ds.kernel.base.card import Card, Shown, listed, size_text, table_of
 from delta_ds.kernel.log import history
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.actions import Metadata, Protocol
-    from delta_ds.kernel.blame.blame import Blame
-    from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.layout.column import ColumnLayout
-    from delta_ds.kernel.layout.timeline import Timeline
+    from delta_ds.kernel.commands.blame.blame import Blame
+    from delta_ds.kernel.commands.layout.column import ColumnLayout
+    from delta_ds.kernel.commands.layout.timeline import Timeline
+    from delta_ds.kernel.commands.plot.plots import Plots
+    from delta_ds.kernel.files.scan.scan import Scan
+    from delta_ds.kernel.format.actions import Metadata, Protocol
+    from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.kernel.log.replay import State
     from delta_ds.kernel.log.snapshot import Snapshot as Version
-    from delta_ds.kernel.plot.plots import Plots
-    from delta_ds.kernel.scan.scan import Scan
-    from delta_ds.kernel.schema.types import StructType
 
 
 @checked
@@ -156,7 +156,7 @@ class Snapshot(Shown):
         >>> snapshot.scan("country = 'DE' AND amount > 10", ["id", "amount"]).to_arrow().to_pylist()
         [{'id': 3, 'amount': 30.0}]
         """
-        from delta_ds.kernel.scan.scan import Scan
+        from delta_ds.kernel.files.scan.scan import Scan
 
         return Scan(self._version, predicate, columns, timezone, tuple(metadata_columns))
 
@@ -200,7 +200,7 @@ class Snapshot(Shown):
         >>> rows.select(["id", "_commit_version", "_commit_user_metadata"]).to_pylist()
         [{'id': 2, '_commit_version': 1, '_commit_user_metadata': 'late rows'}]
         """
-        from delta_ds.kernel.blame.blame import Blame
+        from delta_ds.kernel.commands.blame.blame import Blame
 
         return Blame(self._version, predicate, columns, timezone)
 
@@ -228,7 +228,7 @@ class Snapshot(Shown):
         >>> layout.num_files > layout.files_read() > 0
         True
         """
-        from delta_ds.kernel.layout.column import column_layout
+        from delta_ds.kernel.commands.layout.column import column_layout
 
         return column_layout(self._version, column, timezone=timezone)
 
@@ -238,7 +238,7 @@ class Snapshot(Shown):
 
         They need matplotlib: `pip install "delta-ds[plot]"`.
         """
-        from delta_ds.kernel.plot.plots import Plots
+        from delta_ds.kernel.commands.plot.plots import Plots
 
         return Plots(lambda function, *arguments: function(self._version, *arguments))
 
@@ -256,7 +256,7 @@ class Snapshot(Shown):
         >>> snapshot.timeline().versions["version"].to_pylist()
         [0, 1]
         """
-        from delta_ds.kernel.layout.timeline import timeline
+        from delta_ds.kernel.commands.layout.timeline import timeline
 
         return timeline(self._version, limit)
 

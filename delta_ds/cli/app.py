@@ -17,7 +17,7 @@ from delta_ds.cli.bench import command as bench
 from delta_ds.cli.ui import command as ui
 from delta_ds.events.formatter import undirected_lines
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.terminal import visible
+from delta_ds.kernel.base.terminal import visible
 from delta_ds.redaction import redacted, without
 
 _HELP = "Delta tables from the command line, without Spark. TABLE is a folder or a URL; TABLE@v5 is its version 5."

@@ -10,7 +10,7 @@ import typer
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Where, Zone, column_names, open_at
 from delta_ds.cli.output import shown
-from delta_ds.kernel.arrow_buffers import true_rows
+from delta_ds.kernel.base.arrow_buffers import true_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,7 +123,7 @@ def row_difference(
 def _keyed(snapshot: Snapshot, key: tuple[str, ...], where: str | None, zone: str) -> pa.Table:
     import pyarrow as pa
 
-    from delta_ds.kernel.scan.scan import Scan
+    from delta_ds.kernel.files.scan.scan import Scan
 
     missing = [name for name in key if name not in snapshot.schema.names]
     if missing:

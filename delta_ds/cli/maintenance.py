@@ -10,8 +10,8 @@ import typer
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Table, Zone, open_log
 from delta_ds.cli.progress import progress_bar
-from delta_ds.kernel.card import size_text
-from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
+from delta_ds.kernel.base.card import size_text
+from delta_ds.kernel.format.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
 _COLUMN_SEPARATOR = re.compile(r",(?![^(]*\))")
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")

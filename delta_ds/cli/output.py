@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.terminal import visible
+from delta_ds.kernel.base.terminal import visible
 
 # --- the standard streams of the program: closed ones, full disks, readers that have gone
 

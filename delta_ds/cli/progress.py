@@ -16,7 +16,7 @@ from rich.progress import (
 )
 
 from delta_ds.cli import output
-from delta_ds.kernel import environment, terminal
+from delta_ds.kernel.base import environment, terminal
 from delta_ds.reporting.listeners import add_listener
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ def show(
     json: Json = False,
 ) -> None:
     """The first rows of a table, or of those that match a predicate."""
-    from delta_ds.kernel.scan.scan import Scan
+    from delta_ds.kernel.files.scan.scan import Scan
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
     scan = Scan(
@@ -99,7 +99,7 @@ def blame(
     json: Json = False,
 ) -> None:
     """Rows, each with the commit that last wrote it; the table must track rows."""
-    from delta_ds.kernel.blame.blame import Blame
+    from delta_ds.kernel.commands.blame.blame import Blame
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
     found = Blame(

@@ -22,10 +22,10 @@ from delta_ds.cli.arguments import (
     open_at,
     open_log,
 )
-from delta_ds.kernel.actions import counted_rows
-from delta_ds.kernel.card import size_text
+from delta_ds.kernel.base.card import size_text
+from delta_ds.kernel.format.actions import counted_rows
+from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.log.history import datetime_of, made_by
-from delta_ds.kernel.schema.types import StructType
 
 _DETAIL_TIMES = ("createdAt", "lastModified")
 _FILE_COLUMNS = ("path", "size", "partitionValues", "numRecords")
@@ -67,7 +67,7 @@ def properties(
     json: Json = False,
 ) -> None:
     """The properties of a table, after those that are set and unset here."""
-    from delta_ds.kernel.alter.properties import set_properties, unset_properties
+    from delta_ds.kernel.transaction.alter.properties import set_properties, unset_properties
 
     log = open_log(table, option)
     new = named_values(set_, "--set")
@@ -130,7 +130,7 @@ def files(
     json: Json = False,
 ) -> None:
     """The data files of a table, or those that a predicate reads."""
-    from delta_ds.kernel.scan.scan import Scan
+    from delta_ds.kernel.files.scan.scan import Scan
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
     scan = Scan(snapshot, where, timezone=zone)

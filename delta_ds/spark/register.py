@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds.events.spark import UNREGISTER_NATIVE_SKIPPED
-from delta_ds.kernel.card import Card, Shown, table_of
+from delta_ds.kernel.base.card import Card, Shown, table_of
 from delta_ds.records import dataclass, field
 from delta_ds.spark import session
-from delta_ds.spark.arguments import public
-from delta_ds.spark.engines.sealed import register_source
-from delta_ds.spark.engines.settings import session_settings, without_effect
-from delta_ds.spark.filters import PUSHDOWN_CONF, plans_each_scan
-from delta_ds.spark.seam.choice import engine_of
-from delta_ds.spark.seam.engine import CLASSIC, CONNECT
-from delta_ds.spark.source import DeltaSource, PushdownSource
-from delta_ds.spark.table_names import FORMAT
-from delta_ds.spark.writes.write import insert_rows
+from delta_ds.spark.base.filters import PUSHDOWN_CONF, plans_each_scan
+from delta_ds.spark.base.kinds.sealed import register_source
+from delta_ds.spark.base.kinds.settings import session_settings, without_effect
+from delta_ds.spark.base.table_names import FORMAT
+from delta_ds.spark.engines.arguments import public
+from delta_ds.spark.engines.portable.source import DeltaSource, PushdownSource
+from delta_ds.spark.engines.seam.choice import engine_of
+from delta_ds.spark.engines.seam.engine import CLASSIC, CONNECT
+from delta_ds.spark.session.writes.write import insert_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -227,8 +227,8 @@ def unregister(spark: SparkSession) -> None:
 
 
 def _uninstall_native(spark: SparkSession) -> None:
-    from delta_ds.spark.native import function, log_aggregates
-    from delta_ds.spark.native.jvm import NotNative
+    from delta_ds.spark.engines.classic import function, log_aggregates
+    from delta_ds.spark.engines.classic.jvm import NotNative
     from delta_ds.spark.sql.install import uninstall
 
     try:
@@ -241,13 +241,13 @@ def _uninstall_native(spark: SparkSession) -> None:
 
 
 def _install_client() -> None:
-    from delta_ds.spark.connect_sql import client
+    from delta_ds.spark.sql.client import client
 
     client.install()
 
 
 def _uninstall_client() -> None:
-    from delta_ds.spark.connect_sql import client
+    from delta_ds.spark.sql.client import client
 
     client.uninstall()
 
@@ -259,7 +259,7 @@ def _allow_pushdown(spark: SparkSession) -> None:
 
 
 def _attempt(install: Callable[[], str]) -> Capability:
-    from delta_ds.spark.native.jvm import NotNative
+    from delta_ds.spark.engines.classic.jvm import NotNative
 
     try:
         return Capability(True, install())
@@ -269,7 +269,7 @@ def _attempt(install: Callable[[], str]) -> Capability:
 
 def _native(spark: SparkSession) -> str:
     """How the native path is known to work: by a tested version of Spark, or by a trial."""
-    from delta_ds.spark.native.jvm import Jvm
+    from delta_ds.spark.engines.classic.jvm import Jvm
 
     Jvm.of(spark)
     if spark.version.startswith(_TESTED):
@@ -286,9 +286,9 @@ def _try_native(spark: SparkSession) -> None:
     NotNative
         That fails, or gives other rows.
     """
-    from delta_ds.spark.native.jvm import NotNative
-    from delta_ds.spark.native.load import load
-    from delta_ds.spark.native.writer import save
+    from delta_ds.spark.engines.classic.jvm import NotNative
+    from delta_ds.spark.engines.classic.load import load
+    from delta_ds.spark.engines.classic.writer import save
 
     with tempfile.TemporaryDirectory(prefix="delta-ds-probe-") as folder:
         try:
@@ -306,14 +306,14 @@ def _try_native(spark: SparkSession) -> None:
 
 
 def _aggregates(spark: SparkSession) -> str:
-    from delta_ds.spark.native import log_aggregates
+    from delta_ds.spark.engines.classic import log_aggregates
 
     log_aggregates.install(spark)
     return "count(*), min and max of what the log knows exactly"
 
 
 def _function(spark: SparkSession) -> str:
-    from delta_ds.spark.native import function
+    from delta_ds.spark.engines.classic import function
 
     function.register_function(spark, insert_rows)
     return f"SELECT ... FROM {function.NAME}('/path', 'versionAsOf', 3)"
@@ -333,7 +333,7 @@ def _sql_of_jvm(spark: SparkSession, native: Capability) -> Capability:
 
 
 def _sql_of_client(spark: SparkSession) -> Capability:
-    from delta_ds.spark.connect_sql.client import server_knows_delta
+    from delta_ds.spark.sql.client.client import server_knows_delta
 
     if server_knows_delta(spark):
         return Capability(True, "the server's: all of its sessions have a catalog for Delta tables")

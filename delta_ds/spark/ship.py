@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_ds._version import __version__
-from delta_ds.spark.arguments import public
-from delta_ds.spark.engines.sealed import is_registered, register_source
+from delta_ds.spark.base.kinds.sealed import is_registered, register_source
+from delta_ds.spark.base.table_names import FORMAT
+from delta_ds.spark.engines.arguments import public
+from delta_ds.spark.engines.portable.source import DeltaSource
+from delta_ds.spark.engines.seam.shipping import send_package
 from delta_ds.spark.register import Capability
-from delta_ds.spark.seam.shipping import send_package
-from delta_ds.spark.source import DeltaSource
-from delta_ds.spark.table_names import FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.cli.bench.clock import Measurement, WatchedStorage
-from delta_ds.kernel.environment import CACHE
-from delta_ds.kernel.scan.scan import Scan
+from delta_ds.kernel.base.environment import CACHE
+from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.storage.open import open_storage
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ import pyarrow.compute as pc
 
 from delta_ds.cli.output import shown
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.data.values.statistics import load_statistics
-from delta_ds.kernel.layout.column import column_layout
-from delta_ds.kernel.scan.file_pruning import find_statistics_column
-from delta_ds.kernel.scan.skipping import row_numbers
-from delta_ds.kernel.schema.column_paths import Path, quote, show
-from delta_ds.kernel.schema.types import StructField, StructType
+from delta_ds.kernel.commands.layout.column import column_layout
+from delta_ds.kernel.files.scan.file_pruning import find_statistics_column
+from delta_ds.kernel.files.scan.skipping import row_numbers
+from delta_ds.kernel.format.schema.column_paths import Path, quote, show
+from delta_ds.kernel.format.schema.types import StructField, StructType
+from delta_ds.kernel.format.values.statistics import load_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.cli.ui.view import TableView
-    from delta_ds.kernel.layout.column import ColumnLayout
+    from delta_ds.kernel.commands.layout.column import ColumnLayout
     from delta_ds.kernel.log.snapshot import Snapshot
 
 # Ranges in one drawing; with more files each bar stands for several of them.

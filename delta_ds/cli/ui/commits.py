@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.actions import counted_rows
-from delta_ds.kernel.arrow_buffers import true_rows
+from delta_ds.kernel.base.arrow_buffers import true_rows
+from delta_ds.kernel.format.actions import counted_rows
 from delta_ds.kernel.log.json_actions import parse_file_actions, parse_line
 from delta_ds.kernel.log.segment import list_log, version_not_found
 from delta_ds.kernel.storage.log_store import relative_commit_path

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.api.snapshot import Snapshot
-from delta_ds.kernel.features import FEATURES
+from delta_ds.kernel.format.features import FEATURES
+from delta_ds.kernel.format.properties import PROPERTIES
+from delta_ds.kernel.format.schema.column_paths import Path
+from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.log.history import datetime_of
-from delta_ds.kernel.properties import PROPERTIES
-from delta_ds.kernel.schema.column_paths import Path
-from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 
 if TYPE_CHECKING:
     from delta_ds.cli.ui.view import TableView

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.cli.ui.view import totals
-from delta_ds.kernel.arrow_buffers import numbers
+from delta_ds.kernel.base.arrow_buffers import numbers
 from delta_ds.kernel.log.history import datetime_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.cli.output import shown
-from delta_ds.kernel.scan.scan import Scan
+from delta_ds.kernel.files.scan.scan import Scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,9 +65,9 @@ def first_rows(view: TableView, version: int, where: str, limit: int) -> dict[st
 
 def _batches(scan: Scan) -> Generator[pa.RecordBatch | None, None, None]:
     """The rows file by file, and nothing after each file: `Scan.to_batches` would go on until it finds some."""
-    from delta_ds.kernel.data.read.file_columns import Layouts
-    from delta_ds.kernel.data.read.matching import Matching
-    from delta_ds.kernel.data.read.reader import read_slice
+    from delta_ds.kernel.files.read.file_columns import Layouts
+    from delta_ds.kernel.files.read.matching import Matching
+    from delta_ds.kernel.files.read.reader import read_slice
 
     storage = scan.snapshot.storage
     if scan.predicate is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.layout.timeline import timeline
+from delta_ds.kernel.commands.layout.timeline import timeline
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.records import replace

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.commands.time_travel import snapshot_at
-from delta_ds.kernel.data.values.statistics import load_statistics
-from delta_ds.kernel.scan.partitions import partition_tuples
-from delta_ds.kernel.scan.scan import Scan
-from delta_ds.kernel.scan.skipping import row_numbers
-from delta_ds.kernel.schema.types import STRING
+from delta_ds.kernel.files.scan.partitions import partition_tuples
+from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.files.scan.skipping import row_numbers
+from delta_ds.kernel.format.schema.types import STRING
+from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.api.delta_log import DeltaLog
+    from delta_ds.kernel.files.scan.explain import Explanation
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.scan.explain import Explanation
 
 # --- `FileFigures`: bytes, rows and partitions of all files of a version, by its log alone
 

@@ -20,18 +20,16 @@ from delta_ds.conditions.commands import (
 )
 from delta_ds.conditions.tables import ADD_CONSTRAINTS_TO_CLONE
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, Metadata
-from delta_ds.kernel.alter.properties import PropertyInputs, parse_properties
-from delta_ds.kernel.alter.protocol import check_versions, implied_features, without_catalog
-from delta_ds.kernel.alter.table_metadata import with_metadata
-from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.commands.convert_to_delta import plan_conversion, source_files
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
-from delta_ds.kernel.data.write.paths import encode, list_written_files
-from delta_ds.kernel.live_adds import add_bodies, live_adds
-from delta_ds.kernel.operations import CLONE
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.files.scan.scan import vector_descriptor
+from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.paths import encode, list_written_files
+from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, Metadata
+from delta_ds.kernel.format.operations import CLONE
+from delta_ds.kernel.format.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     COLUMN_MAPPING_MAX_ID,
     COLUMN_MAPPING_MODE,
@@ -41,20 +39,22 @@ from delta_ds.kernel.properties import (
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
 )
-from delta_ds.kernel.scan.scan import vector_descriptor
-from delta_ds.kernel.schema.types import schema_to_json
+from delta_ds.kernel.format.schema.types import schema_to_json
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem, without_login
-from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.transaction.alter.properties import PropertyInputs, parse_properties
+from delta_ds.kernel.transaction.alter.protocol import check_versions, implied_features, without_catalog
+from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.commit_loop import as_text
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 

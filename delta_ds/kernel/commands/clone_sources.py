@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from delta_ds.conditions.commands import CLONE_FILE_ELSEWHERE, CLONE_FILE_NOT_PARQUET
 from delta_ds.exceptions import DataFileError, DeltaError, StorageError
+from delta_ds.kernel.format.operations import CLONE
 from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.operations import CLONE
 from delta_ds.kernel.storage.open import open_plain
 from delta_ds.kernel.storage.store_options import without_coordinator
 from delta_ds.kernel.storage.uri import Address, parse_address, same_filesystem

@@ -15,21 +15,21 @@ import pyarrow.compute as pc
 
 from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST, FAILED_READ_FILE_NO_HINT
 from delta_ds.exceptions import DataFileError, DeltaError
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.data.values.statistics import load_statistics
-from delta_ds.kernel.data.values.statistics_json import with_wide_bounds
-from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
-from delta_ds.kernel.data.write.write_spec import write_spec
-from delta_ds.kernel.live_adds import add_bodies, live_adds
-from delta_ds.kernel.operations import COMPUTE_STATS
-from delta_ds.kernel.scan.skipping import row_numbers
-from delta_ds.kernel.work import Work
+from delta_ds.kernel.base.work import Work
+from delta_ds.kernel.files.scan.skipping import row_numbers
+from delta_ds.kernel.files.write.footer_statistics import FooterStatistics, read_footer
+from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.write_spec import write_spec
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.operations import COMPUTE_STATS
+from delta_ds.kernel.format.values.statistics import load_statistics
+from delta_ds.kernel.format.values.statistics_json import with_wide_bounds
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _AT_ONCE = 16
 _FILES_A_COMMIT = 20_000

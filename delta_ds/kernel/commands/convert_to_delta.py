@@ -28,26 +28,30 @@ from delta_ds.conditions.commands import (
 from delta_ds.conditions.tables import CONVERSION_UNSUPPORTED_CONSTRAINT
 from delta_ds.events.commands import CONVERT_COUNTS_ONLY, CONVERT_SKIPPED
 from delta_ds.exceptions import DataFileError, DeltaError
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.alter.create import TableDefinition, new_table
+from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.parquet_schema import file_schema, merge_file_schemas, part_in, schema_key
-from delta_ds.kernel.data.values import partition_folders, partition_values
-from delta_ds.kernel.data.values.partition_values import distinct_form, log_text
-from delta_ds.kernel.data.write import paths
-from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
-from delta_ds.kernel.data.write.paths import Written, list_written_files
-from delta_ds.kernel.data.write.write_spec import WriteSpec
-from delta_ds.kernel.expressions.arrays import array_of
-from delta_ds.kernel.operations import CONVERT
-from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, CONSTRAINT_PREFIX, DATA_SKIPPING_STATS_COLUMNS
-from delta_ds.kernel.schema.column_paths import show
-from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
-from delta_ds.kernel.work import Phase, Work
+from delta_ds.kernel.files.write import paths
+from delta_ds.kernel.files.write.footer_statistics import FooterStatistics, read_footer
+from delta_ds.kernel.files.write.paths import Written, list_written_files
+from delta_ds.kernel.files.write.write_spec import WriteSpec
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.expressions.arrays import array_of
+from delta_ds.kernel.format.operations import CONVERT
+from delta_ds.kernel.format.properties import (
+    COLUMN_MAPPING_MODE,
+    CONSTRAINT_PREFIX,
+    DATA_SKIPPING_STATS_COLUMNS,
+)
+from delta_ds.kernel.format.schema.column_paths import show
+from delta_ds.kernel.format.schema.types import BINARY, STRING, StructField, StructType
+from delta_ds.kernel.format.values import partition_folders, partition_values
+from delta_ds.kernel.format.values.partition_values import distinct_form, log_text
+from delta_ds.kernel.transaction.alter.create import TableDefinition, new_table
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _FILES_AT_ONCE = 16
 _SINK_LOG = "_spark_metadata"

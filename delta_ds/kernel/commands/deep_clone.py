@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from delta_ds.conditions.commands import CLONE_INTO_ITSELF, CREATE_TABLE_WITH_NON_EMPTY_LOCATION
 from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, vector_id
-from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.commands.clone import (
     NOT_TAKEN,
     CloneResult,
@@ -31,14 +30,15 @@ from delta_ds.kernel.commands.clone import (
 )
 from delta_ds.kernel.commands.clone_sources import check_data_file, check_sources
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
-from delta_ds.kernel.data.read.ahead import threads_for
-from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, read_positions, z85_encode
-from delta_ds.kernel.data.write.paths import list_written_files
-from delta_ds.kernel.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.read.ahead import threads_for
+from delta_ds.kernel.files.scan.scan import vector_descriptor
+from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.paths import list_written_files
+from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, vector_id
+from delta_ds.kernel.format.operations import CLONE
+from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor, read_positions, z85_encode
 from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.operations import CLONE
-from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.storage.uri import has_scheme
 from delta_ds.kernel.transaction.validation import check_may_remove
@@ -47,11 +47,11 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.format.table_state import TableState
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.storage.uri import Address
-    from delta_ds.kernel.table_log import TableLog
-    from delta_ds.kernel.table_state import TableState
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 # In `tags` of an `add`: id of the source, path and vector there, and the vector here, as a JSON list.

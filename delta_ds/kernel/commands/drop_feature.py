@@ -26,8 +26,6 @@ from delta_ds.conditions.commands import (
     FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE,
 )
 from delta_ds.conditions.transaction import FEATURE_DROP_OVERTAKEN, FEATURE_DROP_TRACES
-from delta_ds.kernel.alter import row_tracking
-from delta_ds.kernel.alter.protocol import weakest_protocol
 from delta_ds.kernel.commands.feature_history import (
     check_history,
     delete_old_versions,
@@ -37,7 +35,7 @@ from delta_ds.kernel.commands.feature_history import (
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE, UNMAP, OptimizeRequest
-from delta_ds.kernel.features import (
+from delta_ds.kernel.format.features import (
     CHECK_CONSTRAINTS,
     CHECKPOINT_PROTECTION,
     COLUMN_MAPPING,
@@ -54,9 +52,13 @@ from delta_ds.kernel.features import (
     TableFeature,
     feature_named,
 )
-from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.operations import DROP_FEATURE, EMPTY_COMMIT, SET_TBLPROPERTIES, UNSET_TBLPROPERTIES
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.format.operations import (
+    DROP_FEATURE,
+    EMPTY_COMMIT,
+    SET_TBLPROPERTIES,
+    UNSET_TBLPROPERTIES,
+)
+from delta_ds.kernel.format.properties import (
     CHECKPOINT_POLICY,
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     CONSTRAINT_PREFIX,
@@ -70,16 +72,19 @@ from delta_ds.kernel.properties import (
     PROPERTIES,
     ROW_TRACKING_SUSPENDED,
 )
-from delta_ds.kernel.schema.column_mapping import transform_fields
-from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
-from delta_ds.kernel.schema.types import StructField, schema_to_json
+from delta_ds.kernel.format.schema.column_mapping import transform_fields
+from delta_ds.kernel.format.schema.field_metadata import TYPE_CHANGES
+from delta_ds.kernel.format.schema.types import StructField, schema_to_json
+from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.transaction.alter import row_tracking
+from delta_ds.kernel.transaction.alter.protocol import weakest_protocol
 from delta_ds.kernel.transaction.feature_removal import trace_of
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _BARRIER = 3  # commits with a checkpoint each, so that no old reader has to replay commits with the feature
 

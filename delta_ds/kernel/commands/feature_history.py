@@ -12,15 +12,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.commands import FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD
+from delta_ds.kernel.files.scan.scan import vector_descriptor
+from delta_ds.kernel.format.operations import DELETION_VECTOR_TOMBSTONES
+from delta_ds.kernel.format.properties import TRUNCATE_HISTORY_RETENTION
 from delta_ds.kernel.log.checkpoint_write.state import CheckpointState
 from delta_ds.kernel.log.segment import list_log, read_log_files
-from delta_ds.kernel.operations import DELETION_VECTOR_TOMBSTONES
-from delta_ds.kernel.properties import TRUNCATE_HISTORY_RETENTION
-from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.feature_removal import trace_of
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
 def check_history(log: TableLog, feature: str, shown: re.Pattern[bytes]) -> None:

@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import UnsupportedFeatureError, UnsupportedOperationError
-from delta_ds.kernel.arrow_buffers import texts
-from delta_ds.kernel.card import Card, Shown, table_of
+from delta_ds.kernel.base.arrow_buffers import texts
+from delta_ds.kernel.base.card import Card, Shown, table_of
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_for
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import removed_files
-from delta_ds.kernel.data.values.statistics import load_statistics
+from delta_ds.kernel.files.scan.skipping import row_numbers
+from delta_ds.kernel.format.operations import OPTIMIZE, REORG
+from delta_ds.kernel.format.properties import CHECKPOINT_INTERVAL
+from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.operations import OPTIMIZE, REORG
-from delta_ds.kernel.properties import CHECKPOINT_INTERVAL
-from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 # What has no name in the history, or two.
 STATISTICS, VACUUM, CHECKPOINT = "statistics", "VACUUM", "checkpoint"

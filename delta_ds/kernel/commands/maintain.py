@@ -11,22 +11,22 @@ from delta_ds.conditions.commands import MODE_NOT_SUPPORTED
 from delta_ds.conditions.coordination import MAINTENANCE_NOT_ALLOWED
 from delta_ds.conditions.iceberg import GENERATE_WITHOUT_UNIVERSAL_FORMAT
 from delta_ds.exceptions import DeltaConcurrentModificationException, UnsupportedOperationError
+from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.compute_statistics import compute_statistics
 from delta_ds.kernel.commands.health import CHECKPOINT, STATISTICS, VACUUM, Due, Health, health_of
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import vacuum as delete_files
-from delta_ds.kernel.iceberg_compatibility import ICEBERG, writes_metadata
+from delta_ds.kernel.format.iceberg_compatibility import ICEBERG, writes_metadata
+from delta_ds.kernel.format.operations import OPTIMIZE, REORG
 from delta_ds.kernel.log.segment import find_segment
-from delta_ds.kernel.operations import OPTIMIZE, REORG
-from delta_ds.kernel.terminal import visible
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
 from delta_ds.kernel.transaction.symlink_manifest import write_manifests
-from delta_ds.kernel.work import Work
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 # --- gENERATE: write symlink manifests, or the metadata of Iceberg, for engines that do not know Delta
 # No commit: the log of the table stays as it is.
@@ -66,7 +66,7 @@ def generate(log: TableLog, mode: str) -> int:
         return write_manifests(snapshot)
     if not writes_metadata(snapshot.properties):
         raise GENERATE_WITHOUT_UNIVERSAL_FORMAT(table=log.storage.url, format=ICEBERG)
-    from delta_ds.kernel.iceberg.conversion import convert
+    from delta_ds.kernel.transaction.iceberg.conversion import convert
 
     return int(convert(log.storage, snapshot.table_state, snapshot.timestamp))
 

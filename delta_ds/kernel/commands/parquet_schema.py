@@ -15,11 +15,11 @@ import pyarrow as pa
 from delta_ds.conditions.commands import FAILED_MERGE_SCHEMA_FILE
 from delta_ds.conditions.schema import UNSUPPORTED_PARQUET_TYPE
 from delta_ds.exceptions import DeltaError, SchemaError
-from delta_ds.kernel.schema.column_mapping import transform_fields
-from delta_ds.kernel.schema.evolution import as_nullable, merge_schemas
-from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE
-from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
-from delta_ds.kernel.schema.types import (
+from delta_ds.kernel.format.schema.column_mapping import transform_fields
+from delta_ds.kernel.format.schema.evolution import as_nullable, merge_schemas
+from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE
+from delta_ds.kernel.format.schema.from_arrow import primitive_from_arrow
+from delta_ds.kernel.format.schema.types import (
     INTEGER,
     LONG,
     SHORT,

@@ -29,15 +29,14 @@ from delta_ds.exceptions import (
     TimestampOutOfRangeError,
     VersionNotFoundError,
 )
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
-from delta_ds.kernel.alter.protocol import weakest_protocol
-from delta_ds.kernel.arrow_buffers import true_rows
+from delta_ds.kernel.base.arrow_buffers import true_rows
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
-from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
-from delta_ds.kernel.live_adds import add_bodies, live_adds
-from delta_ds.kernel.log.file_actions import keys_of_files
-from delta_ds.kernel.operations import RESTORE
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.files.scan.scan import vector_descriptor
+from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
+from delta_ds.kernel.format.features import IN_COMMIT_TIMESTAMP
+from delta_ds.kernel.format.operations import RESTORE
+from delta_ds.kernel.format.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     COLUMN_MAPPING_MAX_ID,
     COLUMN_MAPPING_MODE,
@@ -46,10 +45,11 @@ from delta_ds.kernel.properties import (
     ICT_ENABLEMENT_VERSION,
     ROW_TRACKING_SUSPENDED,
 )
-from delta_ds.kernel.scan.scan import vector_descriptor
-from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP
-from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
-from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.format.schema.field_metadata import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP
+from delta_ds.kernel.format.schema.types import StructField, StructType, schema_to_json
+from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.log.file_actions import keys_of_files
+from delta_ds.kernel.transaction.alter.protocol import weakest_protocol
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 _SHOWN_FILES = 100

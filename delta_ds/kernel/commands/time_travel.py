@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.options import TIMESTAMP_INVALID
-from delta_ds.kernel.options import parsing as values
+from delta_ds.kernel.format.options import parsing as values
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 Timestamp = datetime | int | str
 

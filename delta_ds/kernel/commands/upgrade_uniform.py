@@ -13,11 +13,9 @@ import json
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.iceberg import COMPAT_VERSION_NOT_SUPPORTED
-from delta_ds.kernel.alter.properties import set_properties
-from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import UPGRADE, OptimizeRequest
-from delta_ds.kernel.iceberg_compatibility import (
+from delta_ds.kernel.format.iceberg_compatibility import (
     ICEBERG,
     check_installed,
     enabled_version,
@@ -25,16 +23,18 @@ from delta_ds.kernel.iceberg_compatibility import (
     property_of,
     writes_metadata,
 )
-from delta_ds.kernel.operations import UPGRADE_UNIFORM
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.format.operations import UPGRADE_UNIFORM
+from delta_ds.kernel.format.properties import (
     COLUMN_MAPPING_MODE,
     ENABLE_DELETION_VECTORS,
     UNIVERSAL_FORMAT_ENABLED_FORMATS,
 )
+from delta_ds.kernel.transaction.alter.properties import set_properties
+from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 VERSIONS = (1, 2)
 

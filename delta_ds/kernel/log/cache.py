@@ -29,15 +29,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.events.log import CACHE_ENTRY_IGNORED, CACHE_OFF, CACHE_SIZE_IGNORED, CACHE_WRITE_FAILED
-from delta_ds.kernel import environment
-from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.base import environment
+from delta_ds.kernel.format.actions import Metadata, Protocol
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, SeenFile
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.replay import Base, State, files_again
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
-from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from delta_ds.exceptions import CorruptLogFileError, LogError
-from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol, Sidecar
-from delta_ds.kernel.arrow_buffers import field_of, fields_of, map_values
+from delta_ds.kernel.base.arrow_buffers import field_of, fields_of, map_values
+from delta_ds.kernel.format.actions import SINGLE_ACTIONS, Action, Metadata, Protocol, Sidecar
 from delta_ds.kernel.log.checkpoint_files import (
     CheckpointFiles,
     CheckpointReplacedError,

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.arrow_buffers import flags, integers, map_values, numbers
+from delta_ds.kernel.base.arrow_buffers import flags, integers, map_values, numbers
 from delta_ds.kernel.log.checkpoint import add_leaves, conform_adds, descend, has_leaf
 from delta_ds.kernel.log.checkpoint_files import open_file
 from delta_ds.kernel.log.file_actions import files_schema

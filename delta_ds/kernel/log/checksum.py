@@ -13,12 +13,12 @@ from typing import Any
 
 from delta_ds.events.log import CHECKSUM_EXISTS, CHECKSUM_UNREADABLE
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.actions import Action, DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.base.json_text import parse_json
+from delta_ds.kernel.format.actions import Action, DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import NotAFileError, Storage
-from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass
 
 _UNREADABLE = (

@@ -19,8 +19,15 @@ from delta_ds.events.log import (
     NO_CLASSIC_CHECKPOINT,
     SIDECARS_KEPT,
 )
-from delta_ds.kernel.actions import SINGLE_ACTIONS
-from delta_ds.kernel.features import CHECKPOINT_PROTECTION, V2_CHECKPOINT
+from delta_ds.kernel.format.actions import SINGLE_ACTIONS
+from delta_ds.kernel.format.features import CHECKPOINT_PROTECTION, V2_CHECKPOINT
+from delta_ds.kernel.format.properties import (
+    CHECKPOINT_PROTECTION_BEFORE_VERSION,
+    ENABLE_EXPIRED_LOG_CLEANUP,
+    LOG_RETENTION,
+)
+from delta_ds.kernel.format.protocol_checks import check_managed
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.checkpoint import locate_files, read_single_actions, sidecar_path
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError, open_file
 from delta_ds.kernel.log.filenames import (
@@ -35,17 +42,10 @@ from delta_ds.kernel.log.history import file_times, reachable_versions
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.replay import load_table_state
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, choose_segment, list_log
-from delta_ds.kernel.properties import (
-    CHECKPOINT_PROTECTION_BEFORE_VERSION,
-    ENABLE_EXPIRED_LOG_CLEANUP,
-    LOG_RETENTION,
-)
-from delta_ds.kernel.protocol_checks import check_managed
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import LOG_FILES, SIDECARS, STAGED_COMMITS
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
-from delta_ds.kernel.table_state import TableState
 
 _DAY_MS = 86_400_000
 _STAGED_DIRECTORY = f"{LOG_DIRECTORY}/_staged_commits"

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from delta_ds.kernel.actions import (
+from delta_ds.kernel.format.actions import (
     SINGLE_ACTIONS,
     Action,
     CommitInfo,

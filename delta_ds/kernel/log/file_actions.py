@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
+from delta_ds.kernel.base.arrow_buffers import fields_of, integers, texts
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.arrow_buffers import numbers
+from delta_ds.kernel.base.arrow_buffers import numbers
 from delta_ds.kernel.log.checkpoint_adds import CheckpointPart
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 from delta_ds.kernel.log.file_actions import working_schema

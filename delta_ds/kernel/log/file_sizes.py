@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.arrow_buffers import integers, true_rows
+from delta_ds.kernel.base.arrow_buffers import integers, true_rows
 from delta_ds.kernel.log.file_actions import LARGEST_FILE
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 

@@ -18,18 +18,18 @@ from delta_ds.conditions.log import (
     TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
 )
 from delta_ds.exceptions import CorruptLogFileError, InvalidOptionError, TimestampOutOfRangeError
-from delta_ds.kernel.actions import CommitInfo
-from delta_ds.kernel.card import Card, Shown, plain, table_of
-from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
-from delta_ds.kernel.log.commit import Commit, read_commits
-from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.segment import LogListing, earliest_version
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.base.card import Card, Shown, plain, table_of
+from delta_ds.kernel.format.actions import CommitInfo
+from delta_ds.kernel.format.features import IN_COMMIT_TIMESTAMP
+from delta_ds.kernel.format.properties import (
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
 )
+from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.log.commit import Commit, read_commits
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.segment import LogListing, earliest_version
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass
 
 _FIRST, _LAST = (timestamp.replace(tzinfo=timezone.utc) for timestamp in (datetime.min, datetime.max))

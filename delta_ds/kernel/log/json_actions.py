@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from delta_ds.events.log import LOG_FILE_PARSED_SLOWLY
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.actions import Action, is_long
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.base.json_text import parse_json
+from delta_ds.kernel.format.actions import Action, is_long
 from delta_ds.kernel.log.file_actions import FILE_ACTIONS
 
 if TYPE_CHECKING:

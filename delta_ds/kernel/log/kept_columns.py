@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from delta_ds.events.log import KEPT_STATISTICS_IGNORED
-from delta_ds.kernel import environment
+from delta_ds.kernel.base import environment
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from typing import Any
 
 from delta_ds.events.log import LAST_CHECKPOINT_CHECKSUM_MISMATCH, LAST_CHECKPOINT_UNREADABLE
 from delta_ds.events.record import Event
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.log.filenames import LAST_CHECKPOINT
 from delta_ds.kernel.storage.filesystem import NotAFileError, Storage
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.arrow_buffers import integers, numbers
+from delta_ds.kernel.base.arrow_buffers import integers, numbers
 from delta_ds.kernel.log.checkpoint_adds import CheckpointPart
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, CheckpointReplacedError
 from delta_ds.kernel.log.parts import Part, parts_of

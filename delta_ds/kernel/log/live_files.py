@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.log import CHECKPOINT_NOT_FOUND_AGAIN
 from delta_ds.events.log import CHECKPOINT_READ_ANEW
 from delta_ds.exceptions import LogError, VersionNotFoundError
-from delta_ds.kernel.arrow_buffers import field_of, mask, numbers
-from delta_ds.kernel.data.values.statistics import FilesToPrune
+from delta_ds.kernel.base.arrow_buffers import field_of, mask, numbers
+from delta_ds.kernel.format.values.statistics import FilesToPrune
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, UnreadableCheckpointError
 from delta_ds.kernel.log.file_actions import canonical_paths, keys_of_files
 from delta_ds.kernel.log.kept_columns import KeptColumns

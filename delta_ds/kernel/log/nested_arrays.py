@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.arrow_buffers import bitmap, byte_values, flags, integers, mask, offsets, texts
+from delta_ds.kernel.base.arrow_buffers import bitmap, byte_values, flags, integers, mask, offsets, texts
 
 
 def array_of_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

@@ -13,8 +13,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.arrow_buffers import field_of, fields_of, flags, integers
-from delta_ds.kernel.arrow_buffers import mask as as_mask
+from delta_ds.kernel.base.arrow_buffers import field_of, fields_of, flags, integers
+from delta_ds.kernel.base.arrow_buffers import mask as as_mask
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files, with_believable_sizes, working_schema
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.storage.filesystem import Storage

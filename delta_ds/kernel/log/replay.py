@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.log import UNSUPPORTED_FORMAT
 from delta_ds.exceptions import LogError
-from delta_ds.kernel.actions import (
+from delta_ds.kernel.format.actions import (
     SINGLE_ACTIONS,
     Action,
     DomainMetadata,
@@ -24,6 +24,8 @@ from delta_ds.kernel.actions import (
     Protocol,
     SetTransaction,
 )
+from delta_ds.kernel.format.schema.field_metadata import PHYSICAL_NAME
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.checkpoint import (
     damage_as_unreadable,
     inline_actions,
@@ -46,17 +48,15 @@ from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.parts import parts_of
 from delta_ds.kernel.log.reconcile import align, files_of_tables, reconcile, untouched
 from delta_ds.kernel.log.segment import LogSegment, find_segment, with_fallback
-from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.base.work import Phase
     from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
     from delta_ds.kernel.log.filenames import LogFile
-    from delta_ds.kernel.work import Phase
 
 
 # Commits read at once, to look for protocol and metadata from the newest one back.
@@ -402,7 +402,7 @@ def _read_newer(
 ) -> list[pa.Table]:
     if len(newer) < _LONG_LOG:
         return list(_parse_newer(storage, newer, single, found, None))
-    from delta_ds.kernel.work import Work
+    from delta_ds.kernel.base.work import Work
 
     with (
         Work("REPLAY", storage.url) as work,

@@ -7,8 +7,11 @@ from functools import cached_property
 
 from delta_ds.conditions.log import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
 from delta_ds.events import log as events
-from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.features import CLUSTERING
+from delta_ds.kernel.format.actions import Metadata, Protocol
+from delta_ds.kernel.format.features import CLUSTERING
+from delta_ds.kernel.format.protocol_checks import check_managed
+from delta_ds.kernel.format.schema.types import StructType
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
@@ -16,10 +19,7 @@ from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state, select_files
 from delta_ds.kernel.log.segment import LogFileGoneError, LogSegment, find_segment, with_fallback
-from delta_ds.kernel.protocol_checks import check_managed
-from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field, replace
 from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import SnapshotReport

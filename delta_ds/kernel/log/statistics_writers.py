@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.format.operations import operation_named
 from delta_ds.kernel.log.json_actions import find_actions
-from delta_ds.kernel.operations import operation_named
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.filenames import LogFile

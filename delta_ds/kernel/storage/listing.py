@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.arrow_buffers import integers, mask, texts
+from delta_ds.kernel.base.arrow_buffers import integers, mask, texts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.events.transactions import CONFLICT_CHECK_WIDENED
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.expressions.tree import Call, Expression, columns, conjunction, fold
+from delta_ds.kernel.format.expressions.tree import Call, Expression, columns, conjunction, fold
 from delta_ds.kernel.transaction.reads import PartitionValues, ReadPredicate, Reads
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _first_matching(
     expression = _known_part(predicate.parts) if use_statistics else _partition_part(predicate, snapshot)
     if expression is None:
         return 0
-    from delta_ds.kernel.scan.skipping import prune
+    from delta_ds.kernel.files.scan.skipping import prune
 
     try:
         rows = prune(
@@ -115,7 +115,7 @@ def is_widened(part: Expression) -> bool:
 
     Parts of AND and OR are looked at one by one: of an AND the others still hold.
     """
-    from delta_ds.kernel.expressions.evaluate import can_evaluate
+    from delta_ds.kernel.format.expressions.evaluate import can_evaluate
 
     def below(node: Expression) -> tuple[Expression, ...]:
         return node.args if isinstance(node, Call) and node.name in ("and", "or") else ()
@@ -143,9 +143,9 @@ def _first_in(files: LiveFiles, partitions: Sequence[PartitionValues], snapshot:
 
 
 def _typed_tuples(tuples: Sequence[PartitionValues | None], snapshot: Snapshot) -> list[tuple[Hashable, ...]]:
-    from delta_ds.kernel.data.values import partition_values
-    from delta_ds.kernel.expressions.arrays import array_of
-    from delta_ds.kernel.schema.types import STRING, TIMESTAMP
+    from delta_ds.kernel.format.expressions.arrays import array_of
+    from delta_ds.kernel.format.schema.types import STRING, TIMESTAMP
+    from delta_ds.kernel.format.values import partition_values
 
     columns: list[list[Hashable]] = []
     names = zip(snapshot.partition_columns, snapshot.physical_partition_columns, strict=True)

@@ -12,8 +12,8 @@ from delta_ds.conditions.coordination import (
     IN_COMMIT_TIMESTAMPS_NEEDED,
     MANAGED_FEATURE_NEEDED,
 )
-from delta_ds.kernel.actions import Protocol
-from delta_ds.kernel.features import (
+from delta_ds.kernel.format.actions import Protocol
+from delta_ds.kernel.format.features import (
     CATALOG_MANAGED,
     FEATURE_READER_VERSION,
     FEATURE_WRITER_VERSION,
@@ -21,8 +21,8 @@ from delta_ds.kernel.features import (
     IN_COMMIT_TIMESTAMP,
     VACUUM_PROTOCOL_CHECK,
 )
-from delta_ds.kernel.operations import UNSET_TBLPROPERTIES
-from delta_ds.kernel.properties import ENABLE_IN_COMMIT_TIMESTAMPS, FEATURE_PREFIX
+from delta_ds.kernel.format.operations import UNSET_TBLPROPERTIES
+from delta_ds.kernel.format.properties import ENABLE_IN_COMMIT_TIMESTAMPS, FEATURE_PREFIX
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.records import replace

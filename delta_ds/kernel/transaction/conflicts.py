@@ -28,14 +28,14 @@ from delta_ds.conditions.transaction import (
     TABLE_CREATED_BY_BOTH,
 )
 from delta_ds.exceptions import ConcurrentWriteException
-from delta_ds.kernel import protocol_checks
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN
-from delta_ds.kernel.arrow_buffers import texts
-from delta_ds.kernel.features import DOMAIN_METADATA, ROW_TRACKING
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.base.arrow_buffers import texts
+from delta_ds.kernel.base.json_text import parse_json
+from delta_ds.kernel.format import protocol_checks
+from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN
+from delta_ds.kernel.format.features import DOMAIN_METADATA, ROW_TRACKING
+from delta_ds.kernel.format.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
+from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.log.file_actions import canonical_path
-from delta_ds.kernel.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
-from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction import metadata_changes, row_ids
 from delta_ds.kernel.transaction import winning_commit as in_commit_time
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from delta_ds.events.storage import COMMIT_REPLACED
 from delta_ds.exceptions import LogError, NotADeltaTableError
-from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol
+from delta_ds.kernel.format.actions import SINGLE_ACTIONS, Action, Metadata, Protocol
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.commit import full_name, read_commits
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.replay import Base, FoundActions
@@ -27,7 +28,6 @@ from delta_ds.kernel.log.snapshot import OpenedVersion, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.log_store import relative_commit_path
-from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass
 
 # A handle that has followed so many commits opens the table anew: newer checkpoints are shorter to read.

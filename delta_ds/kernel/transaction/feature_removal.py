@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel import features
-from delta_ds.kernel.actions import Protocol
-from delta_ds.kernel.features import (
+from delta_ds.kernel.format import features
+from delta_ds.kernel.format.actions import Protocol
+from delta_ds.kernel.format.features import (
     CHECKPOINT_PROTECTION,
     COLUMN_MAPPING,
     DELETION_VECTORS,
@@ -20,13 +20,13 @@ from delta_ds.kernel.features import (
     TYPE_WIDENING_PREVIEW,
     V2_CHECKPOINT,
 )
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.format.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
 )
-from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES
-from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
+from delta_ds.kernel.format.schema.field_metadata import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES
+from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructType
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot

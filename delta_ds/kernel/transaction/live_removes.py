@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.actions import RemoveFile
-from delta_ds.kernel.arrow_buffers import field_of, texts
+from delta_ds.kernel.base.arrow_buffers import field_of, texts
+from delta_ds.kernel.format.actions import RemoveFile
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:

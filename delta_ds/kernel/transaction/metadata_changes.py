@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from delta_ds.kernel.features import (
+from delta_ds.kernel.format.features import (
     CATALOG_MANAGED,
     DELETION_VECTORS,
     IN_COMMIT_TIMESTAMP,
@@ -17,7 +17,7 @@ from delta_ds.kernel.features import (
     V2_CHECKPOINT,
     TableFeature,
 )
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.format.properties import (
     CHECKPOINT_POLICY,
     COLUMN_MAPPING_MAX_ID,
     COLUMN_MAPPING_MODE,
@@ -29,9 +29,9 @@ from delta_ds.kernel.properties import (
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
 )
-from delta_ds.kernel.schema.field_metadata import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
-from delta_ds.kernel.schema.types import StructField
-from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.format.schema.field_metadata import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
+from delta_ds.kernel.format.schema.types import StructField
+from delta_ds.kernel.format.table_state import TableState
 
 # Set on commits that only moved the marks of identity columns.
 IDENTITY_TAG = "delta.identity.schemaUpdate"

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.transaction import INVALID_ISOLATION_LEVEL
-from delta_ds.kernel.actions import (
+from delta_ds.kernel.format.actions import (
     Action,
     AddCDCFile,
     AddFile,
@@ -23,16 +23,16 @@ from delta_ds.kernel.actions import (
     SetTransaction,
     without_nulls,
 )
-from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
-from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, Operation
-from delta_ds.kernel.properties import ISOLATION_LEVEL
+from delta_ds.kernel.format.features import DELETION_VECTORS, ROW_TRACKING
+from delta_ds.kernel.format.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, Operation
+from delta_ds.kernel.format.properties import ISOLATION_LEVEL
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.reads import ReadPredicate
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.data.values.deletion_vector import Positions
+    from delta_ds.kernel.format.values.deletion_vector import Positions
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.staging import StagedFiles
     from delta_ds.kernel.transaction.live_removes import LiveRemoves

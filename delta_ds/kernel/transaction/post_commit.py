@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING
 from delta_ds.events.log import CHECKPOINT_PASSED_OVER, CHECKSUM_SKIPPED
 from delta_ds.events.transactions import POST_COMMIT_FAILED
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.actions import Action, DomainMetadata
-from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns, typed_columns
-from delta_ds.kernel.iceberg_compatibility import writes_metadata
+from delta_ds.kernel.files.write.checkpoint_columns import CheckpointColumns, typed_columns
+from delta_ds.kernel.format.actions import Action, DomainMetadata
+from delta_ds.kernel.format.iceberg_compatibility import writes_metadata
+from delta_ds.kernel.format.operations import operation_named
+from delta_ds.kernel.format.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
+from delta_ds.kernel.format.protocol_checks import check_managed
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_write import writer
@@ -24,12 +28,8 @@ from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo
 from delta_ds.kernel.log.checksum import EMPTY, Summary
 from delta_ds.kernel.log.filenames import commit_path
 from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
-from delta_ds.kernel.operations import operation_named
-from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
-from delta_ds.kernel.protocol_checks import check_managed
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
-from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction import symlink_manifest
 from delta_ds.records import dataclass, replace
 
@@ -231,7 +231,7 @@ def _update_manifests(storage: Storage, committed: Committed) -> bool:
 def _convert(storage: Storage, committed: Committed) -> bool:
     if not writes_metadata(committed.state.properties):
         return False
-    from delta_ds.kernel.iceberg.conversion import convert
+    from delta_ds.kernel.transaction.iceberg.conversion import convert
 
     timestamp = committed.in_commit_timestamp
     if timestamp is None:

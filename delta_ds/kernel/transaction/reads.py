@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.events.transactions import READ_PREDICATE_WIDENED
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
+from delta_ds.kernel.format.expressions.tree import Expression, conjunction, conjuncts
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.files.scan.scan import Scan
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.scan.scan import Scan
 
 
 PartitionValues = Mapping[str, str | None]
@@ -118,8 +118,8 @@ def bound_predicate(
     """
     if predicate is None or snapshot is None:
         return ReadPredicate((), timezone)
-    from delta_ds.kernel.expressions.bind import bind
-    from delta_ds.kernel.expressions.sql import parse_predicate
+    from delta_ds.kernel.format.expressions.bind import bind
+    from delta_ds.kernel.format.expressions.sql import parse_predicate
 
     tree = parse_predicate(predicate) if isinstance(predicate, str) else predicate
     # Split before binding: that rewrites negations, and could turn one condition into several.
@@ -135,7 +135,7 @@ def _scanned(scan: Scan) -> pa.ChunkedArray:
 def _among(column: pa.ChunkedArray, paths: Sequence[str]) -> set[str]:
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.arrow_buffers import texts
+    from delta_ds.kernel.base.arrow_buffers import texts
 
     return set(column.filter(pc.is_in(column, value_set=texts(list(paths)))).to_pylist())
 
@@ -150,7 +150,7 @@ def partition_values(snapshot: Snapshot, path: str) -> dict[str, Any] | None:
     """
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.arrow_buffers import texts
+    from delta_ds.kernel.base.arrow_buffers import texts
 
     files = snapshot.live_files()
     if "partitionValues" not in files.table.column_names:

@@ -12,11 +12,11 @@ from delta_ds.conditions.transaction import (
     ROW_ID_ASSIGNMENT_WITHOUT_STATS,
     ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL,
 )
-from delta_ds.kernel.actions import AddFile, RemoveFile, counted_rows, without
-from delta_ds.kernel.features import ROW_TRACKING
+from delta_ds.kernel.format.actions import AddFile, RemoveFile, counted_rows, without
+from delta_ds.kernel.format.features import ROW_TRACKING
+from delta_ds.kernel.format.properties import ROW_TRACKING_SUSPENDED
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.file_actions import canonical_path
-from delta_ds.kernel.properties import ROW_TRACKING_SUSPENDED
-from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, parse_mark
 

@@ -17,9 +17,9 @@ from delta_ds.conditions.transaction import (
     UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS,
     UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING,
 )
-from delta_ds.kernel.actions import Action
-from delta_ds.kernel.data.values import partition_folders
-from delta_ds.kernel.data.write.paths import list_written_files
+from delta_ds.kernel.files.write.paths import list_written_files
+from delta_ds.kernel.format.actions import Action
+from delta_ds.kernel.format.values import partition_folders
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import MANIFESTS
 from delta_ds.kernel.storage.uri import has_scheme
@@ -160,7 +160,7 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.arrow_buffers import field_of, integers, texts
+    from delta_ds.kernel.base.arrow_buffers import field_of, integers, texts
 
     if not table.num_rows:
         return

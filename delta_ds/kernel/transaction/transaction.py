@@ -15,7 +15,8 @@ from delta_ds.conditions.transaction import (
     SET_TRANSACTION_VERSION_CONFLICT,
     TRANSACTION_FINISHED,
 )
-from delta_ds.kernel.actions import (
+from delta_ds.kernel.base.arguments import checked, internal
+from delta_ds.kernel.format.actions import (
     AddCDCFile,
     AddFile,
     DomainMetadata,
@@ -24,12 +25,11 @@ from delta_ds.kernel.actions import (
     RemoveFile,
     SetTransaction,
 )
-from delta_ds.kernel.arguments import checked, internal
+from delta_ds.kernel.format.operations import Operation, operation_named
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.file_actions import canonical_path
-from delta_ds.kernel.operations import Operation, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
-from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction import catalog_managed, row_ids, validation
 from delta_ds.kernel.transaction import commit_loop as commit_course
 from delta_ds.kernel.transaction import commit_loop as commit_info
@@ -42,9 +42,9 @@ from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_pred
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.files.scan.scan import Scan
+    from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.scan.scan import Scan
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.pending import RowChanges
 
@@ -170,7 +170,7 @@ class Transaction:
         >>> transaction.scan("country = 'DE'").num_files
         2
         """
-        from delta_ds.kernel.scan.scan import Scan
+        from delta_ds.kernel.files.scan.scan import Scan
 
         snapshot = self._existing()
         read = bound_predicate(snapshot, predicate, timezone)
@@ -564,7 +564,7 @@ class Transaction:
         Parameters
         ----------
         operation
-            One of `kernel/operations.py`, or a name for the history.
+            One of `kernel/format/operations.py`, or a name for the history.
         parameters, metrics, user_metadata, tags
             For the history; see `commit_info.build`.
         changes_data

@@ -29,24 +29,24 @@ from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
 )
-from delta_ds.kernel import features, protocol_checks
-from delta_ds.kernel.actions import AddFile, RemoveFile, vector_id
-from delta_ds.kernel.arrow_buffers import texts
-from delta_ds.kernel.features import DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
-from delta_ds.kernel.iceberg_compatibility import (
+from delta_ds.kernel.base.arrow_buffers import texts
+from delta_ds.kernel.format import features, protocol_checks
+from delta_ds.kernel.format.actions import AddFile, RemoveFile, vector_id
+from delta_ds.kernel.format.features import DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
+from delta_ds.kernel.format.iceberg_compatibility import (
     check_description,
     enabled_version,
     property_of,
     writes_metadata,
 )
-from delta_ds.kernel.log.file_actions import canonical_path
-from delta_ds.kernel.operations import CLONE, UPGRADE_UNIFORM
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.format.operations import CLONE, UPGRADE_UNIFORM
+from delta_ds.kernel.format.properties import (
     APPEND_ONLY,
     SYMLINK_MANIFEST_ENABLED,
     UNIVERSAL_FORMAT_ENABLED_FORMATS,
 )
-from delta_ds.kernel.schema.version_changes import schema_changes
+from delta_ds.kernel.format.schema.version_changes import schema_changes
+from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
@@ -285,7 +285,7 @@ def _newly_wanted(pending: Pending, version: int) -> str | None:
 
 
 def _check_added(pending: Pending, version: int) -> None:
-    from delta_ds.kernel.iceberg.data_files import is_counted, is_tagged
+    from delta_ds.kernel.transaction.iceberg.data_files import is_counted, is_tagged
 
     unproved = []
     for add in pending.adds:
@@ -301,7 +301,7 @@ def _check_added(pending: Pending, version: int) -> None:
 
 
 def _check_files(pending: Pending, version: int, wanted: str, adds: Iterable[AddFile]) -> None:
-    from delta_ds.kernel.iceberg.data_files import complaints
+    from delta_ds.kernel.transaction.iceberg.data_files import complaints
 
     files = list(adds)
     vectors = sum(1 for add in files if add.get("deletionVector") is not None)
@@ -323,7 +323,7 @@ def _check_files(pending: Pending, version: int, wanted: str, adds: Iterable[Add
 
 def _staying(snapshot: Snapshot, pending: Pending) -> Iterator[AddFile]:
     """The live files that the commit does not remove."""
-    from delta_ds.kernel.live_adds import add_bodies, live_adds
+    from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
 
     gone = {canonical_path(str(body.get("path")), pending.storage) for body in pending.removes}
     for removes in pending.live_removes:

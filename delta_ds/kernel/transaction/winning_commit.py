@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import CorruptLogFileError, DeltaError, VersionsNotContiguousError
-from delta_ds.kernel.actions import AddFile, DomainMetadata, RemoveFile
-from delta_ds.kernel.arrow_buffers import field_of
-from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.base.arrow_buffers import field_of
+from delta_ds.kernel.base.json_text import parse_json
+from delta_ds.kernel.format.actions import AddFile, DomainMetadata, RemoveFile
+from delta_ds.kernel.format.features import IN_COMMIT_TIMESTAMP
+from delta_ds.kernel.format.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, operation_named
+from delta_ds.kernel.format.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.commit import Commit, parse_commits, read_in_batches
 from delta_ds.kernel.log.file_actions import actions_schema, canonical_path, canonical_paths
 from delta_ds.kernel.log.json_actions import iterate_bodies
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.segment import first_missing, list_log
-from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, operation_named
-from delta_ds.kernel.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 from delta_ds.records import dataclass, replace
 

@@ -8,35 +8,36 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_ds.kernel.blame.blame import BLAME_FIELDS
-from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.commands.blame.blame import BLAME_FIELDS
+from delta_ds.kernel.format.options.read import parse_read_options
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.table_log import TableLog
+from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.records import dataclass
-from delta_ds.spark import log_calls, wire
-from delta_ds.spark import schema as schemas
+from delta_ds.spark.base import schema as schemas
+from delta_ds.spark.base import wire
+from delta_ds.spark.base.kinds import sealed
+from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+from delta_ds.spark.base.kinds.sealed import Sealed, seal
+from delta_ds.spark.base.same_version import same_version
+from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.predicates import columns_of, predicate_of
-from delta_ds.spark.connect_bridge import ask
-from delta_ds.spark.engines import sealed
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.sealed import Sealed, seal
-from delta_ds.spark.errors import delta_errors, with_error_parameters
-from delta_ds.spark.same_version import same_version
-from delta_ds.spark.schema import quoted
-from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.engines.connect import log_calls
+from delta_ds.spark.engines.connect.connect_bridge import ask
+from delta_ds.spark.errors.translation import delta_errors, with_error_parameters
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
-    from delta_ds.kernel.blame.blame import Blame
-    from delta_ds.kernel.data.read.plan import FileSlice
-    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.commands.blame.blame import Blame
+    from delta_ds.kernel.files.read.plan import FileSlice
+    from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.spark.commands.handle import Handle
-    from delta_ds.spark.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.engine import Resolved
 
 # --- a private data source: the rows of a version, each with the commit that last wrote it
 
@@ -77,7 +78,7 @@ class BlameSource(DataSource, Sealed):
         return FORMAT
 
     def _blame(self) -> Blame:
-        from delta_ds.kernel.blame.blame import Blame
+        from delta_ds.kernel.commands.blame.blame import Blame
 
         options = {name: text for name, text in self.options.items() if name != ASKED}
         parsed = parse_read_options(options)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.changes.net import check_net
-from delta_ds.spark.schema import quoted_list
+from delta_ds.kernel.commands.changes.net import check_net
+from delta_ds.spark.base.schema import quoted_list
+from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.session.reading import read
-from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

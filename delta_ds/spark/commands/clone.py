@@ -10,17 +10,17 @@ from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.commands import FILES_FROM_OF_SHALLOW_CLONE
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS, shallow_clone_parquet
 from delta_ds.kernel.storage.store_options import SecretOptions
-from delta_ds.spark import log_calls
+from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+from delta_ds.spark.base.session_conf import time_zone
+from delta_ds.spark.base.table_names import without_path
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.connect_bridge import ask, open_log, run
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.session_conf import time_zone
-from delta_ds.spark.table_names import without_path
+from delta_ds.spark.engines.connect import log_calls
+from delta_ds.spark.engines.connect.connect_bridge import ask, open_log, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.schema.types import StructType
+    from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.spark.commands.handle import Handle
 
 

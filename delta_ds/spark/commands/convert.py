@@ -18,36 +18,36 @@ from delta_ds.conditions.schema import (
 )
 from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE, VIEW_CANNOT_BE_CONVERTED
 from delta_ds.events.commands import CONVERT_BY_DRIVER
-from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
-from delta_ds.kernel.options.session_facts import default_properties
-from delta_ds.kernel.options.settings import COLLECT_STATISTICS
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.options.session_facts import default_properties
+from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS
 from delta_ds.records import replace
-from delta_ds.spark.catalog.entries import Metastore
-from delta_ds.spark.catalog.places import find_entry, name_parts
+from delta_ds.spark.base.ddl_types import to_kernel
+from delta_ds.spark.base.kinds import settings
+from delta_ds.spark.base.kinds.catalogs import knows_names
+from delta_ds.spark.base.kinds.environment import tasks_problem
+from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
+from delta_ds.spark.base.progress import progress_of
+from delta_ds.spark.base.session_conf import is_set, time_zone
+from delta_ds.spark.base.table_names import format_and_path, is_ours
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.connect_bridge import open_log, run
-from delta_ds.spark.ddl_types import to_kernel
-from delta_ds.spark.engines import settings
-from delta_ds.spark.engines.catalogs import knows_names
-from delta_ds.spark.engines.environment import tasks_problem
-from delta_ds.spark.engines.frames import frame_of, map_in_arrow
-from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.native.jvm import Jvm
-from delta_ds.spark.progress import progress_of
-from delta_ds.spark.session_conf import is_set, time_zone
-from delta_ds.spark.table_names import format_and_path, is_ours
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.engines.connect.connect_bridge import open_log, run
+from delta_ds.spark.errors.translation import delta_errors
+from delta_ds.spark.session.catalog.entries import Metastore
+from delta_ds.spark.session.catalog.places import find_entry, name_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.data.write.paths import Written
-    from delta_ds.kernel.schema.types import DataType, StructType
+    from delta_ds.kernel.files.write.paths import Written
+    from delta_ds.kernel.format.schema.types import DataType, StructType
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.spark.catalog.entries import Entry
     from delta_ds.spark.commands.handle import Handle
-    from delta_ds.spark.connect_bridge import Log
+    from delta_ds.spark.engines.connect.connect_bridge import Log
+    from delta_ds.spark.session.catalog.entries import Entry
 
 # Fewer files than this are looked at in threads before a job would have started.
 _WORTH_A_JOB = 64

@@ -8,21 +8,21 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.commit import RowScope
+from delta_ds.kernel.format import operations
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.file_rewrite import positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of, reads_only
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
-from delta_ds.spark.seam.engine import Resolved
+from delta_ds.spark.engines.seam.engine import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.spark.commands.dml_target import DmlTarget
     from delta_ds.spark.commands.handle import Handle
 

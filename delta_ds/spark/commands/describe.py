@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.log.history import History, datetime_of
-from delta_ds.spark import log_calls
-from delta_ds.spark.connect_bridge import ask
-from delta_ds.spark.engines.frames import frame
+from delta_ds.spark.base.kinds.frames import frame
+from delta_ds.spark.engines.connect import log_calls
+from delta_ds.spark.engines.connect.connect_bridge import ask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.spark.catalog.entries import Entry
     from delta_ds.spark.commands.handle import Handle
+    from delta_ds.spark.session.catalog.entries import Entry
 
 # Column for column what delta-spark 4.4 answers.
 HISTORY = {

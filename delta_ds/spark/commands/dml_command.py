@@ -12,47 +12,47 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
 from delta_ds.events.commands import RULES_BY_SPARK
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
-from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.session_facts import (
+from delta_ds.kernel.format.actions import Metadata
+from delta_ds.kernel.format.options.session_facts import (
     BY_FILES,
     BY_ROWS,
     CONFLICT_DETECTION,
     SessionFacts,
     conflict_detection,
 )
-from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION, USER_METADATA
-from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.format.options.settings import TXN_APP_ID, TXN_VERSION, USER_METADATA
+from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.kernel.write.plan import WritePlan
-from delta_ds.kernel.write.target import has_transaction
-from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.kernel.transaction.write.plan import WritePlan
+from delta_ds.kernel.transaction.write.target import has_transaction
+from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
-from delta_ds.spark.auto_compaction import compact_after
+from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.progress import work_of
+from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import run_tasks, staging
-from delta_ds.spark.engines.frames import frame_of
-from delta_ds.spark.engines.origin import engine_info
-from delta_ds.spark.progress import work_of
-from delta_ds.spark.schema import quoted
-from delta_ds.spark.seam.shipping import bring_package
+from delta_ds.spark.engines.portable.auto_compaction import compact_after
+from delta_ds.spark.engines.seam.shipping import bring_package
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.write.plan import WritePlan
-    from delta_ds.spark.seam.engine import RowRules, TablesRead
+    from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.transaction.write.plan import WritePlan
+    from delta_ds.spark.engines.seam.engine import RowRules, TablesRead
 
 
 class DmlExecution(AbstractContextManager["DmlExecution"]):

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.api.delta_log import DeltaLog
-from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import (
     CandidateFiles,
     candidate_files,
@@ -15,31 +15,31 @@ from delta_ds.kernel.commands.dml.candidates import (
     usable_predicate,
 )
 from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
-from delta_ds.kernel.expressions.bind import bind
-from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.kernel.format.expressions.bind import bind
+from delta_ds.kernel.format.expressions.tree import Expression
+from delta_ds.kernel.format.options.session_facts import TIME_ZONE
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.session_facts import TIME_ZONE
-from delta_ds.kernel.table_state import TableState
-from delta_ds.spark import wire
+from delta_ds.spark.base import wire
+from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+from delta_ds.spark.base.kinds.sealed import seal
 from delta_ds.spark.commands.file_scan_source import FORMAT, register_source
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.connect_bridge import fetch, run
-from delta_ds.spark.engines.frames import frame_of
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.sealed import seal
-from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.large_tables.bound import is_large
-from delta_ds.spark.large_tables.matching_files import matching_files
-from delta_ds.spark.log_calls import at_version
-from delta_ds.spark.native.columns import HIDDEN
-from delta_ds.spark.seam.choice import engine_of
-from delta_ds.spark.seam.engine import Resolved
-from delta_ds.spark.session_facts import facts_of
+from delta_ds.spark.engines.classic.columns import HIDDEN
+from delta_ds.spark.engines.connect.connect_bridge import fetch, run
+from delta_ds.spark.engines.connect.log_calls import at_version
+from delta_ds.spark.engines.large_tables.bound import is_large
+from delta_ds.spark.engines.large_tables.matching_files import matching_files
+from delta_ds.spark.engines.seam.choice import engine_of
+from delta_ds.spark.engines.seam.engine import Resolved
+from delta_ds.spark.engines.session_facts import facts_of
+from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from delta_ds.spark.native.resolution import ExpressionContext
+    from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 
 TUPLE = "__pydelta_tuple"

@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.rows import run_tasks
-from delta_ds.spark.native.columns import HIDDEN
+from delta_ds.spark.engines.classic.columns import HIDDEN
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
-from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import read_slices
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.format.options.read import parse_read_options
+from delta_ds.kernel.format.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.read import parse_read_options
-from delta_ds.kernel.scan.scan import Scan
-from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.table_log import TableLog
+from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.records import replace
-from delta_ds.spark import schema as schemas
-from delta_ds.spark import wire
-from delta_ds.spark.engines import sealed
-from delta_ds.spark.engines.sealed import Sealed
+from delta_ds.spark.base import schema as schemas
+from delta_ds.spark.base import wire
+from delta_ds.spark.base.kinds import sealed
+from delta_ds.spark.base.kinds.sealed import Sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +93,7 @@ class _Reader(DataSourceReader):
         return {n: v for n, v in self.__dict__.items() if n not in ("_scan", "_numbers")}
 
     def partitions(self) -> Sequence[InputPartition]:
-        from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES, pack
+        from delta_ds.kernel.files.scan.scan import DEFAULT_PARTITION_BYTES, pack
 
         slices = [piece for piece in self._scan.slices() if piece.path in self._numbers]
         tasks = pack(slices, DEFAULT_PARTITION_BYTES, 1)

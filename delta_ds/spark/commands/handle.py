@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME, MISSING_DELTA_TABLE_OF_OTHERS
 from delta_ds.records import dataclass, field, replace
-from delta_ds.spark import log_calls
-from delta_ds.spark.connect_bridge import fetch, open_log
-from delta_ds.spark.engines import settings
-from delta_ds.spark.engines.catalogs import knows_names, server_knows_names
-from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
+from delta_ds.spark.base.kinds import settings
+from delta_ds.spark.base.kinds.catalogs import knows_names, server_knows_names
+from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
+from delta_ds.spark.engines.connect import log_calls
+from delta_ds.spark.engines.connect.connect_bridge import fetch, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.kernel.card import Card
-    from delta_ds.spark.connect_bridge import Log
+    from delta_ds.kernel.base.card import Card
+    from delta_ds.spark.engines.connect.connect_bridge import Log
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def open_name(spark: SparkSession, name: str) -> Handle:
     if source in _OURS:
         return open_handle(spark, path, {})
     if knows_names(spark):
-        from delta_ds.spark.catalog.places import find_entry, find_table, is_view, name_parts
+        from delta_ds.spark.session.catalog.places import find_entry, find_table, is_view, name_parts
 
         parts = name_parts(spark, name)
         found = find_table(spark, parts)

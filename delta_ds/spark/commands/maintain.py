@@ -15,13 +15,13 @@ from delta_ds.kernel.commands.maintain import (
     file_runners,
     run_log_step,
 )
-from delta_ds.kernel.operations import COMPUTE_STATS, VACUUM_END
-from delta_ds.spark import log_calls
+from delta_ds.kernel.format.operations import COMPUTE_STATS, VACUUM_END
+from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.progress import progress_of
 from delta_ds.spark.commands.optimize import optimize_files, session_request
 from delta_ds.spark.commands.vacuum import run_vacuum
-from delta_ds.spark.connect_bridge import ask, fetch, run
-from delta_ds.spark.engines.origin import engine_info
-from delta_ds.spark.progress import progress_of
+from delta_ds.spark.engines.connect import log_calls
+from delta_ds.spark.engines.connect.connect_bridge import ask, fetch, run
 
 if TYPE_CHECKING:
     from delta_ds.spark.commands.handle import Handle

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE
 from delta_ds.events.commands import OPTIMIZE_BY_DRIVER
-from delta_ds.kernel import operations
-from delta_ds.kernel.actions import AddFile
+from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.command import rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged, result_metrics
@@ -26,22 +25,23 @@ from delta_ds.kernel.commands.optimize.request import (
     OptimizeRequest,
     settings_of,
 )
-from delta_ds.kernel.options.session_facts import TIME_ZONE
-from delta_ds.kernel.options.settings import USER_METADATA
-from delta_ds.kernel.work import Phase, Work
+from delta_ds.kernel.format import operations
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.options.session_facts import TIME_ZONE
+from delta_ds.kernel.format.options.settings import USER_METADATA
 from delta_ds.records import replace
-from delta_ds.spark.arguments import public_methods
+from delta_ds.spark.base.kinds.environment import tasks_problem
+from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.progress import work_of
+from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
-from delta_ds.spark.connect_bridge import fetch, run
-from delta_ds.spark.engines.environment import tasks_problem
-from delta_ds.spark.engines.frames import frame_of
-from delta_ds.spark.engines.origin import engine_info
-from delta_ds.spark.misuse import NotExecuted, missing_attribute
-from delta_ds.spark.progress import work_of
-from delta_ds.spark.seam.choice import engine_of
-from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size
-from delta_ds.spark.session_facts import facts_of
+from delta_ds.spark.engines.arguments import public_methods
+from delta_ds.spark.engines.connect.connect_bridge import fetch, run
+from delta_ds.spark.engines.seam.choice import engine_of
+from delta_ds.spark.engines.session_facts import facts_of
+from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

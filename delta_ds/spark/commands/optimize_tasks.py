@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.command import rewrite_bin
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan
-from delta_ds.spark import wire
-from delta_ds.spark.engines.frames import map_in_arrow
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.spark.base import wire
+from delta_ds.spark.base.kinds.frames import map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
-    from delta_ds.kernel.data.read.plan import FileSlice
+    from delta_ds.kernel.files.read.plan import FileSlice
 
 _Batches = Iterable[pa.RecordBatch]
 
@@ -112,7 +112,7 @@ def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) ->
 
 
 def _split(slices: Sequence[FileSlice], most_bytes: int, tasks: int) -> list[list[FileSlice]]:
-    from delta_ds.kernel.scan.scan import pack
+    from delta_ds.kernel.files.scan.scan import pack
 
     return pack(slices, most_bytes, tasks)
 

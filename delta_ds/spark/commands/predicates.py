@@ -10,10 +10,10 @@ from delta_ds.kernel.commands.dml.candidates import all_evaluable
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.schema.types import StructField
+    from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.format.schema.types import StructField
     from delta_ds.spark.commands.dml_target import DmlTarget
-    from delta_ds.spark.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.engine import Resolved
 
 
 def predicate_of(target: DmlTarget, condition: Resolved) -> Expression | None:

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.restore import RESULT_COLUMNS, restore
-from delta_ds.kernel.options.settings import RESTORE_PROTOCOL_DOWNGRADE
-from delta_ds.spark import log_calls
-from delta_ds.spark.connect_bridge import ask, run
-from delta_ds.spark.engines.frames import frame, nothing
-from delta_ds.spark.session_conf import is_set, time_zone
+from delta_ds.kernel.format.options.settings import RESTORE_PROTOCOL_DOWNGRADE
+from delta_ds.spark.base.kinds.frames import frame, nothing
+from delta_ds.spark.base.session_conf import is_set, time_zone
+from delta_ds.spark.engines.connect import log_calls
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,8 +16,8 @@ from delta_ds.exceptions import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
 )
+from delta_ds.spark.base.session_conf import RETRIES, RETRIES_CONF, whole_number
 from delta_ds.spark.commands.dml_command import DmlExecution
-from delta_ds.spark.session_conf import RETRIES, RETRIES_CONF, whole_number
 
 if TYPE_CHECKING:
     from delta_ds.spark.commands.handle import Handle

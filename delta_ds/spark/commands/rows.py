@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.storage.staging import Staging
-from delta_ds.spark import wire
-from delta_ds.spark.engines.frames import map_in_arrow
-from delta_ds.spark.errors import as_delta_error
+from delta_ds.spark.base import wire
+from delta_ds.spark.base.kinds.frames import map_in_arrow
+from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
     import pyarrow as pa

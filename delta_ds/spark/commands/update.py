@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import generated_columns
+from delta_ds.kernel.format import operations
+from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of
 from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
-from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

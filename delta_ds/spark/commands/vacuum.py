@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.commands.vacuum.inventory import COLUMNS
-from delta_ds.kernel.options.settings import RETENTION_CHECK, VACUUM_LOGGING
-from delta_ds.spark import log_calls
-from delta_ds.spark.connect_bridge import ask, run
-from delta_ds.spark.engines.frames import frame, nothing
-from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.large_tables.needed_files import find_needed_files
-from delta_ds.spark.progress import progress_of
-from delta_ds.spark.schema import quoted
-from delta_ds.spark.session_conf import is_set
+from delta_ds.kernel.format.options.settings import RETENTION_CHECK, VACUUM_LOGGING
+from delta_ds.spark.base.kinds.frames import frame, nothing
+from delta_ds.spark.base.progress import progress_of
+from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.session_conf import is_set
+from delta_ds.spark.engines.connect import log_calls
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
+from delta_ds.spark.engines.large_tables.needed_files import find_needed_files
+from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,1 +1,1 @@
-"""What differs between the kinds of sessions, classic and Spark Connect, whatever is asked of them."""
+"""How rows are read and written and calls answered: by Spark's own reader and writer, by the data source, over Spark Connect."""

@@ -32,9 +32,9 @@ from pyspark.sql.types import (
 
 from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.expressions import CONDITION_WITHOUT_SQL
-from delta_ds.spark.engines.frames import frame_of
-from delta_ds.spark.engines.kind import is_connect
-from delta_ds.spark.native.jvm import Jvm, compile_class
+from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.kind import is_connect
+from delta_ds.spark.engines.classic.jvm import Jvm, compile_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,18 +21,25 @@ from delta_ds.conditions.session import (
     PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO,
     SORT_BY_WITHOUT_BUCKETING,
 )
-from delta_ds.kernel.options.parsing import is_of_store
-from delta_ds.spark import monkeypatch
-from delta_ds.spark.engines.kind import is_connect
-from delta_ds.spark.engines.sealed import seal
+from delta_ds.kernel.format.options.parsing import is_of_store
+from delta_ds.spark.base.kinds.kind import is_connect
+from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.session_conf import has_catalog
+from delta_ds.spark.base.table_names import (
+    FORMAT,
+    is_ours,
+    path_of,
+    unknown_to_catalogs,
+    with_path,
+    without_path,
+)
+from delta_ds.spark.engines import monkeypatch
+from delta_ds.spark.engines.session_facts import with_facts_of_reads
 from delta_ds.spark.session import reports, state, streams
 from delta_ds.spark.session.names import options_named
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writer_v2 import PathWriter
 from delta_ds.spark.session.writing import insert_into, save, save_as_table
-from delta_ds.spark.session_conf import has_catalog
-from delta_ds.spark.session_facts import with_facts_of_reads
-from delta_ds.spark.table_names import FORMAT, is_ours, path_of, unknown_to_catalogs, with_path, without_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

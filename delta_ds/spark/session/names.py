@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from delta_ds.spark.engines.kind import is_connect
-from delta_ds.spark.session_conf import has_catalog
+from delta_ds.spark.base.kinds.kind import is_connect
+from delta_ds.spark.base.session_conf import has_catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

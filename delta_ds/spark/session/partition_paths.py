@@ -14,15 +14,15 @@ import pyarrow.compute as pc
 
 from delta_ds.conditions.catalog import NO_PARTITION_AT_PATH, NON_PARTITION_COLUMN_IN_PATH
 from delta_ds.exceptions import NotADeltaTableError
-from delta_ds.kernel.arrow_buffers import field_of
-from delta_ds.kernel.data.values import partition_folders
-from delta_ds.kernel.data.values.partition_values import comparable_values, parse
+from delta_ds.kernel.base.arrow_buffers import field_of
+from delta_ds.kernel.format.values import partition_folders
+from delta_ds.kernel.format.values.partition_values import comparable_values, parse
 from delta_ds.records import dataclass
-from delta_ds.spark.batch import Changes
-from delta_ds.spark.native.load import open_reading
-from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns, to_spark
-from delta_ds.spark.session_facts import parse_options_of_read
-from delta_ds.spark.table_names import path_option
+from delta_ds.spark.base.schema import find_columns, from_spark, quoted, select_columns, to_spark
+from delta_ds.spark.base.table_names import path_option
+from delta_ds.spark.engines.classic.load import open_reading
+from delta_ds.spark.engines.portable.batch import Changes
+from delta_ds.spark.engines.session_facts import parse_options_of_read
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from delta_ds.events.spark import PORTABLE_SCAN
 from delta_ds.exceptions import NotADeltaTableError
-from delta_ds.kernel.changes.net import check_net
-from delta_ds.kernel.options.read import ReadOptions
-from delta_ds.spark.batch import Changes
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import is_connect
-from delta_ds.spark.engines.sealed import seal
-from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.monkeypatch import call_original
-from delta_ds.spark.net_changes import net_of_table
-from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns
-from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off
-from delta_ds.spark.session_facts import parse_options_of_read, with_facts_of_reads
-from delta_ds.spark.source import open_read
-from delta_ds.spark.table_names import FORMAT
-from delta_ds.spark.writes.write import insert_rows
+from delta_ds.kernel.commands.changes.net import check_net
+from delta_ds.kernel.format.options.read import ReadOptions
+from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+from delta_ds.spark.base.kinds.kind import is_connect
+from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.schema import find_columns, from_spark, quoted, select_columns
+from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, is_off
+from delta_ds.spark.base.table_names import FORMAT
+from delta_ds.spark.engines.monkeypatch import call_original
+from delta_ds.spark.engines.net_changes import net_of_table
+from delta_ds.spark.engines.portable.batch import Changes
+from delta_ds.spark.engines.portable.source import open_read
+from delta_ds.spark.engines.session_facts import parse_options_of_read, with_facts_of_reads
+from delta_ds.spark.errors.translation import delta_errors
+from delta_ds.spark.session.writes.write import insert_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,8 +98,8 @@ def _rows(spark: SparkSession, options: Mapping[str, str], schema: StructType | 
 def _rows_at(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
     if is_connect(spark) or is_off(spark, NATIVE_SCAN_CONF):
         return _portable(spark, options, schema)
-    from delta_ds.spark.native.jvm import NotNative
-    from delta_ds.spark.native.load import load
+    from delta_ds.spark.engines.classic.jvm import NotNative
+    from delta_ds.spark.engines.classic.load import load
 
     try:
         return load(spark, options, schema, insert=insert_rows)

@@ -10,7 +10,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from delta_ds.spark.errors import convert_exception
+from delta_ds.spark.errors.translation import convert_exception
 
 _NAME = "convert_exception"
 _ORIGINAL = "_delta_ds_original"

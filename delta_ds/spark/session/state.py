@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from delta_ds.records import dataclass, field
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.base.kinds.kind import is_connect
 
 _SEPARATOR = "\0"
 

@@ -10,20 +10,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.classes import WRITTEN_BY_OTHER_FORMAT
-from delta_ds.kernel.write.intent import stream_intent
-from delta_ds.spark import monkeypatch
-from delta_ds.spark.engines.frames import active_in_jvm
-from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import is_connect
-from delta_ds.spark.engines.sealed import seal
-from delta_ds.spark.errors import delta_errors
+from delta_ds.kernel.transaction.write.intent import stream_intent
+from delta_ds.spark.base.kinds.frames import active_in_jvm
+from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+from delta_ds.spark.base.kinds.kind import is_connect
+from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.session_conf import has_catalog
+from delta_ds.spark.base.table_names import (
+    FORMAT,
+    is_ours,
+    path_of,
+    path_option,
+    unknown_to_catalogs,
+    with_path,
+)
+from delta_ds.spark.engines import monkeypatch
+from delta_ds.spark.engines.portable.streaming.resolve_source import STREAM_MARK, mark
+from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
+from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session import state
 from delta_ds.spark.session.names import catalog_of, options_named
-from delta_ds.spark.session_conf import has_catalog
-from delta_ds.spark.session_facts import facts_of, with_facts_of_reads
-from delta_ds.spark.streaming.resolve_source import STREAM_MARK, mark
-from delta_ds.spark.table_names import FORMAT, is_ours, path_of, path_option, unknown_to_catalogs, with_path
-from delta_ds.spark.writes.options import with_facts, with_layout
+from delta_ds.spark.session.writes.options import with_facts, with_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

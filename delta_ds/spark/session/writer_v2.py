@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE_AT_PATH
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.write.intent import APPEND, OVERWRITE
-from delta_ds.spark.arguments import public_methods
+from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE
+from delta_ds.spark.base.table_names import FORMAT, is_ours, with_path
+from delta_ds.spark.engines.arguments import public_methods
 from delta_ds.spark.session.conditions import column_name, sql_of
+from delta_ds.spark.session.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, NewTable, as_new_table
+from delta_ds.spark.session.writes.request import WRITE_PARTITIONS, WRITE_TO, WriteRequest
+from delta_ds.spark.session.writes.target import existing_table, find_table
+from delta_ds.spark.session.writes.write import write
 from delta_ds.spark.session.writing import as_existing_name
-from delta_ds.spark.table_names import FORMAT, is_ours, with_path
-from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, NewTable, as_new_table
-from delta_ds.spark.writes.request import WRITE_PARTITIONS, WRITE_TO, WriteRequest
-from delta_ds.spark.writes.target import existing_table, find_table
-from delta_ds.spark.writes.write import write
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

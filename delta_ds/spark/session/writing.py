@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import TABLE_OR_VIEW_ALREADY_EXISTS
 from delta_ds.exceptions import TableExistsError
-from delta_ds.kernel.options.write import ERROR, IGNORE
-from delta_ds.kernel.write.intent import APPEND, OVERWRITE, save_mode
-from delta_ds.spark.table_names import with_path
-from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, NewTable, as_new_table
-from delta_ds.spark.writes.request import (
+from delta_ds.kernel.format.options.write import ERROR, IGNORE
+from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, save_mode
+from delta_ds.spark.base.table_names import with_path
+from delta_ds.spark.session.writes.new_table import CREATE, CREATE_OR_REPLACE, NewTable, as_new_table
+from delta_ds.spark.session.writes.request import (
     APPEND_AS_TABLE,
     INSERT_INTO,
     SAVE,
     WriteRequest,
 )
-from delta_ds.spark.writes.write import write
+from delta_ds.spark.session.writes.write import write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.catalog import SET_LOCATION_OF_PATH, SET_LOCATION_SCHEMA_MISMATCH
 from delta_ds.conditions.columns import UNSUPPORTED_ALTER_TABLE
-from delta_ds.kernel.alter import columns as alter_columns
-from delta_ds.kernel.alter.change_column import change_columns
-from delta_ds.kernel.alter.replace_columns import replace_columns
-from delta_ds.kernel.schema.char_varchar import declared_type
-from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
-from delta_ds.kernel.schema.types import StructField, StructType
-from delta_ds.spark.catalog.entries import Metastore, stated_path
-from delta_ds.spark.catalog.tables import OpenTable, open_options
-from delta_ds.spark.connect_bridge import run
-from delta_ds.spark.ddl_types import to_kernel
-from delta_ds.spark.native.jvm import Jvm
-from delta_ds.spark.schema import dotted, quoted
-from delta_ds.spark.table import DeltaTable
+from delta_ds.kernel.format.schema.char_varchar import declared_type
+from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
+from delta_ds.kernel.format.schema.types import StructField, StructType
+from delta_ds.kernel.transaction.alter import columns as alter_columns
+from delta_ds.kernel.transaction.alter.change_column import change_columns
+from delta_ds.kernel.transaction.alter.replace_columns import replace_columns
+from delta_ds.spark.api.table import DeltaTable
+from delta_ds.spark.base.ddl_types import to_kernel
+from delta_ds.spark.base.schema import dotted, quoted
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.engines.connect.connect_bridge import run
+from delta_ds.spark.session.catalog.entries import Metastore, stated_path
+from delta_ds.spark.session.catalog.tables import OpenTable, open_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,13 +21,22 @@ from delta_ds.conditions.catalog import (
 )
 from delta_ds.events.spark import ANSWER_FAILED
 from delta_ds.exceptions import DeltaError, NotADeltaTableError
-from delta_ds.kernel.operations import DELETE, MERGE, UPDATE
-from delta_ds.kernel.options.parsing import is_of_store
+from delta_ds.kernel.format.operations import DELETE, MERGE, UPDATE
+from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.redaction import redacted
-from delta_ds.spark.catalog.entries import Entry, check_address
-from delta_ds.spark.catalog.named import named_catalog, place_options, schemas_of, tables_of
-from delta_ds.spark.catalog.sessions import session_of
-from delta_ds.spark.catalog.tables import (
+from delta_ds.spark.base.kinds.session_kind import answers_jvm
+from delta_ds.spark.base.sql_grammar.grammar import parse
+from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
+from delta_ds.spark.base.table_names import path_missing
+from delta_ds.spark.commands.delete import run_truncate
+from delta_ds.spark.commands.handle import open_handle
+from delta_ds.spark.engines.classic.jvm import Jvm, java_error
+from delta_ds.spark.errors.translation import as_delta_error, report_text
+from delta_ds.spark.session import writing
+from delta_ds.spark.session.catalog.entries import Entry, check_address
+from delta_ds.spark.session.catalog.named import named_catalog, place_options, schemas_of, tables_of
+from delta_ds.spark.session.catalog.sessions import session_of
+from delta_ds.spark.session.catalog.tables import (
     Held,
     OpenTable,
     described_table,
@@ -38,12 +47,6 @@ from delta_ds.spark.catalog.tables import (
     scanned,
     table_held,
 )
-from delta_ds.spark.commands.delete import run_truncate
-from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.engines.session_kind import answers_jvm
-from delta_ds.spark.errors import as_delta_error, report_text
-from delta_ds.spark.native.jvm import Jvm, java_error
-from delta_ds.spark.session import writing
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.create import create_like, create_table
@@ -54,15 +57,12 @@ from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, sho
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan
-from delta_ds.spark.sql_grammar.grammar import parse
-from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
-from delta_ds.spark.table_names import path_missing
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
+    from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
 
 # --- views as targets of statements: those that show a table as it is stand for it
 # Source: delta-spark, `DeltaFullTable`.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED, TABLE_NAME_ALREADY_EXISTS
-from delta_ds.kernel.options.parsing import is_of_store
-from delta_ds.kernel.properties import CONSTRAINT_PREFIX, PROPERTIES
-from delta_ds.kernel.schema.field_metadata import (
+from delta_ds.kernel.format.options.parsing import is_of_store
+from delta_ds.kernel.format.properties import CONSTRAINT_PREFIX, PROPERTIES
+from delta_ds.kernel.format.schema.field_metadata import (
     EXISTS_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_ALLOW_EXPLICIT_INSERT,
@@ -23,24 +23,24 @@ from delta_ds.kernel.schema.field_metadata import (
     IDENTITY_STEP,
     SPARK_GENERATION_EXPRESSION,
 )
-from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.records import replace
-from delta_ds.spark.catalog.creation import create_empty
-from delta_ds.spark.catalog.entries import RESERVED, check_address
-from delta_ds.spark.catalog.named import check_provider, named_catalog
-from delta_ds.spark.catalog.places import CREATE, Place, place_in_catalog, place_named, place_of
-from delta_ds.spark.catalog.tables import opened
-from delta_ds.spark.ddl_types import to_kernel
-from delta_ds.spark.schema import quoted
+from delta_ds.spark.base.ddl_types import to_kernel
+from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.table_names import is_ours, without_path
+from delta_ds.spark.session.catalog.creation import create_empty
+from delta_ds.spark.session.catalog.entries import RESERVED, check_address
+from delta_ds.spark.session.catalog.named import check_provider, named_catalog
+from delta_ds.spark.session.catalog.places import CREATE, Place, place_in_catalog, place_named, place_of
+from delta_ds.spark.session.catalog.tables import opened
+from delta_ds.spark.session.writes.new_table import NewTable, as_new_table
+from delta_ds.spark.session.writes.write import write
 from delta_ds.spark.session.writing import as_existing_name
-from delta_ds.spark.table_names import is_ours, without_path
-from delta_ds.spark.writes.new_table import NewTable, as_new_table
-from delta_ds.spark.writes.write import write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.spark.engines.java_object import JavaObject
+    from delta_ds.spark.base.kinds.java_object import JavaObject
 
 # --- cREATE TABLE ... LIKE: a table without rows with the description of another one
 # Source: delta-spark, `DeltaCatalog`, `CreateTableLikeCommand`.

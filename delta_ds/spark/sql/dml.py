@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.catalog import HISTORICAL_VERSION_IS_NO_TARGET
 from delta_ds.conditions.dml import ASSIGNED_TWICE
-from delta_ds.kernel.write.intent import APPEND, OVERWRITE
-from delta_ds.spark.catalog.classes import static
-from delta_ds.spark.catalog.tables import OpenTable, opened
-from delta_ds.spark.native.jvm import Jvm
-from delta_ds.spark.schema import quoted
+from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE
+from delta_ds.spark.api.table import DeltaTable
+from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.table_names import without_path
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.session.catalog.classes import static
+from delta_ds.spark.session.catalog.tables import OpenTable, opened
 from delta_ds.spark.session.conditions import sql_of_resolved
-from delta_ds.spark.sql.create import create_table
-from delta_ds.spark.table import DeltaTable
-from delta_ds.spark.table_names import without_path
-from delta_ds.spark.writes.request import (
+from delta_ds.spark.session.writes.request import (
     INSERT,
     INSERT_BY_NAME,
     INSERT_INTO,
@@ -30,12 +29,13 @@ from delta_ds.spark.writes.request import (
     Way,
     WriteRequest,
 )
-from delta_ds.spark.writes.write import write
+from delta_ds.spark.session.writes.write import write
+from delta_ds.spark.sql.create import create_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from delta_ds.spark.engines.java_object import JavaObject
+    from delta_ds.spark.base.kinds.java_object import JavaObject
 
 # --- iNSERT in all forms, `df.writeTo(name)`, and rows for a table that comes to be with them
 

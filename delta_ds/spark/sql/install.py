@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from delta_ds.kernel.options.parsing import STORAGE_PREFIX
+from delta_ds.kernel.format.options.parsing import STORAGE_PREFIX
 from delta_ds.kernel.storage.store_options import name_patterns
 from delta_ds.records import dataclass
-from delta_ds.spark.catalog.classes import is_published, publish, static
-from delta_ds.spark.catalog.named import NAMED_CLASS, SPARK_PREFIX, named_catalogs
-from delta_ds.spark.catalog.sessions import remember
-from delta_ds.spark.native.jvm import Jvm
+from delta_ds.spark.base.session_conf import CATALOG_CLASS, CATALOG_CONF, WRAP_CATALOG_CONF, is_set
+from delta_ds.spark.base.sql_grammar.grammar import HEADS
+from delta_ds.spark.base.table_names import DELTA, claim_delta, our_names
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.session.catalog.classes import is_published, publish, static
+from delta_ds.spark.session.catalog.named import NAMED_CLASS, SPARK_PREFIX, named_catalogs
+from delta_ds.spark.session.catalog.sessions import remember
 from delta_ds.spark.session.names import use_catalog
-from delta_ds.spark.session_conf import CATALOG_CLASS, CATALOG_CONF, WRAP_CATALOG_CONF, is_set
 from delta_ds.spark.sql.answers import Answers
 from delta_ds.spark.sql.streams import StreamCatalog
-from delta_ds.spark.sql_grammar.grammar import HEADS
-from delta_ds.spark.table_names import DELTA, claim_delta, our_names
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

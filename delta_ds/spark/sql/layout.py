@@ -17,8 +17,8 @@ from delta_ds.conditions.schema import (
     CLUSTERING_COLUMN_NOT_IN_NEW_TABLE,
     DUPLICATE_CLUSTER_BY,
 )
-from delta_ds.kernel.schema.column_paths import find, parse_path, show
-from delta_ds.spark.schema import from_spark
+from delta_ds.kernel.format.schema.column_paths import find, parse_path, show
+from delta_ds.spark.base.schema import from_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

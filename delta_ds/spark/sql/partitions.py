@@ -14,18 +14,18 @@ from delta_ds.conditions.catalog import (
     SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
 )
 from delta_ds.kernel.commands.dml.candidates import distinct_partitions
-from delta_ds.spark import schema as schemas
-from delta_ds.spark.catalog.tables import OpenTable, opened
-from delta_ds.spark.engines.frames import frame_of
-from delta_ds.spark.native.jvm import Jvm
-from delta_ds.spark.schema import quoted
-from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.base import schema as schemas
+from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.session_conf import time_zone
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.session.catalog.tables import OpenTable, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-    from delta_ds.spark.engines.java_object import JavaObject
+    from delta_ds.spark.base.kinds.java_object import JavaObject
 
 SHOW_PARTITIONS = "SHOW PARTITIONS"
 

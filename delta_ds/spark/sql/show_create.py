@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.alter.protocol import minimal_protocol, without_catalog
-from delta_ds.kernel.features import CLUSTERING
-from delta_ds.kernel.properties import FEATURE_PREFIX, PROPERTIES
-from delta_ds.kernel.schema.char_varchar import declared_type
-from delta_ds.kernel.schema.field_metadata import (
+from delta_ds.kernel.format.features import CLUSTERING
+from delta_ds.kernel.format.properties import FEATURE_PREFIX, PROPERTIES
+from delta_ds.kernel.format.schema.char_varchar import declared_type
+from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_ALLOW_EXPLICIT_INSERT,
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from delta_ds.kernel.schema.types import StructField, StructType
-from delta_ds.spark.catalog.tables import OpenTable, opened
-from delta_ds.spark.engines.frames import frame
-from delta_ds.spark.native.jvm import Jvm
-from delta_ds.spark.schema import dotted, quoted, to_spark
+from delta_ds.kernel.format.schema.types import StructField, StructType
+from delta_ds.kernel.transaction.alter.protocol import minimal_protocol, without_catalog
+from delta_ds.spark.base.kinds.frames import frame
+from delta_ds.spark.base.schema import dotted, quoted, to_spark
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.session.catalog.tables import OpenTable, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.spark.engines.java_object import JavaObject
+    from delta_ds.spark.base.kinds.java_object import JavaObject
 
 SHOW_CREATE = "SHOW CREATE TABLE"
 SHOW_CREATE_COLUMNS = "createtab_stmt string"

@@ -23,27 +23,27 @@ from delta_ds.kernel.commands import restore as restores
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS
 from delta_ds.kernel.commands.optimize.request import FULL, UPGRADE
 from delta_ds.kernel.commands.upgrade_uniform import begin_upgrade, finish_upgrade
-from delta_ds.kernel.operations import OPTIMIZE, REORG, RESTORE
-from delta_ds.kernel.options.settings import RETENTION_IGNORED
-from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.format.operations import OPTIMIZE, REORG, RESTORE
+from delta_ds.kernel.format.options.settings import RETENTION_IGNORED
+from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.records import replace
-from delta_ds.spark import log_calls
-from delta_ds.spark.catalog import places as names
-from delta_ds.spark.catalog.places import CREATE, Place, foreign_entry, is_view, place_of
+from delta_ds.spark.api.table import DeltaTable
+from delta_ds.spark.base.ddl_types import to_kernel
+from delta_ds.spark.base.kinds.catalogs import knows_names, server_holds_tables
+from delta_ds.spark.base.kinds.frames import frame, nothing
+from delta_ds.spark.base.schema import dotted
+from delta_ds.spark.base.session_conf import is_set
+from delta_ds.spark.base.sql_grammar import statements as sql
+from delta_ds.spark.base.sql_grammar.statements import Clone
+from delta_ds.spark.base.table_names import format_and_path, path_of_parts, unknown_to_catalogs
 from delta_ds.spark.commands import describe, optimize
 from delta_ds.spark.commands.clone import clone_parquet, clone_table
 from delta_ds.spark.commands.handle import open_name
-from delta_ds.spark.connect_bridge import ask, run
-from delta_ds.spark.ddl_types import to_kernel
-from delta_ds.spark.engines.catalogs import knows_names, server_holds_tables
-from delta_ds.spark.engines.frames import frame, nothing
-from delta_ds.spark.schema import dotted
-from delta_ds.spark.session_conf import is_set
-from delta_ds.spark.sql_grammar import statements as sql
-from delta_ds.spark.sql_grammar.statements import Clone
-from delta_ds.spark.table import DeltaTable
-from delta_ds.spark.table_names import format_and_path, path_of_parts, unknown_to_catalogs
-from delta_ds.spark.writes.target import find_table
+from delta_ds.spark.engines.connect import log_calls
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
+from delta_ds.spark.session.catalog import places as names
+from delta_ds.spark.session.catalog.places import CREATE, Place, foreign_entry, is_view, place_of
+from delta_ds.spark.session.writes.target import find_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

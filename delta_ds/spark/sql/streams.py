@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.write.intent import check_mode
-from delta_ds.spark.catalog.creation import create_empty
-from delta_ds.spark.catalog.places import CREATE, find_table, name_parts, place_of
-from delta_ds.spark.catalog.tables import StreamedTable, table_held
-from delta_ds.spark.ddl_types import to_kernel
+from delta_ds.kernel.transaction.write.intent import check_mode
+from delta_ds.spark.base.ddl_types import to_kernel
+from delta_ds.spark.base.table_names import FORMAT, without_path
+from delta_ds.spark.engines.portable.source import DeltaSource
+from delta_ds.spark.engines.portable.streaming.resolve_source import columns_of, open_source
 from delta_ds.spark.session import streams
-from delta_ds.spark.source import DeltaSource
-from delta_ds.spark.streaming.resolve_source import columns_of, open_source
-from delta_ds.spark.table_names import FORMAT, without_path
-from delta_ds.spark.writes.new_table import NewTable
+from delta_ds.spark.session.catalog.creation import create_empty
+from delta_ds.spark.session.catalog.places import CREATE, find_table, name_parts, place_of
+from delta_ds.spark.session.catalog.tables import StreamedTable, table_held
+from delta_ds.spark.session.writes.new_table import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from delta_ds.conditions.syntax import (
 
 if TYPE_CHECKING:
     from delta_ds.exceptions import PredicateError
-    from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
+    from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
 
 _RECORDS = {
     record.name: record
@@ -38,7 +38,7 @@ def syntax_error(error: SqlSyntaxError, text: str) -> PredicateError:
     text
         The statement.
 
-    >>> from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
+    >>> from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
     >>> print(syntax_error(SqlSyntaxError("PARSE_SYNTAX_ERROR", 9, "a name was expected"), "OPTIMIZE 5").text)
     a name was expected (line 1, pos 9)
     <BLANKLINE>

@@ -14,15 +14,15 @@ from delta_ds.conditions.catalog import (
     TABLE_CHANGES_NULL_BOUNDARY,
     TABLE_CHANGES_OF_OTHERS,
 )
-from delta_ds.spark.catalog.places import find_table, name_parts
-from delta_ds.spark.native.function import Constant, constant_argument
-from delta_ds.spark.native.jvm import Jvm
+from delta_ds.spark.engines.classic.function import Constant, constant_argument
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.session.catalog.places import find_table, name_parts
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.spark.engines.java_object import JavaObject
+    from delta_ds.spark.base.kinds.java_object import JavaObject
 
 BY_NAME, BY_PATH = "table_changes", "table_changes_by_path"
 _VERSIONS = ("byte", "short", "integer", "long")

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.data.values.statistics import load_statistics
-from delta_ds.kernel.expressions.bind import bind
-from delta_ds.kernel.expressions.evaluate import can_evaluate
-from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
+from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.files.scan.partitions import partition_tuples
+from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.format.expressions.bind import bind
+from delta_ds.kernel.format.expressions.evaluate import can_evaluate
+from delta_ds.kernel.format.expressions.tree import Expression, conjunction, conjuncts
+from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.scan.partitions import partition_tuples
-from delta_ds.kernel.scan.scan import Scan
 from delta_ds.records import dataclass
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import integers, mask
+from delta_ds.kernel.base.arrow_buffers import integers, mask
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.data.rows.pipeline import RowPipeline
-from delta_ds.kernel.data.values import partition_folders
-from delta_ds.kernel.data.write import paths
-from delta_ds.kernel.data.write.column_replacement import can_replace, replace_columns
-from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
-from delta_ds.kernel.data.write.partition_files import parquet_writer
-from delta_ds.kernel.expressions.coercion import is_nested
-from delta_ds.kernel.properties import RANDOM_PREFIX_LENGTH
-from delta_ds.kernel.schema.column_mapping import physical_name
-from delta_ds.kernel.schema.types import VARIANT, VOID, StructType
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.files.rows.pipeline import RowPipeline
+from delta_ds.kernel.files.write import paths
+from delta_ds.kernel.files.write.column_replacement import can_replace, replace_columns
+from delta_ds.kernel.files.write.columns import file_columns
+from delta_ds.kernel.files.write.footer_statistics import FooterStatistics, read_footer
+from delta_ds.kernel.files.write.partition_files import parquet_writer
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.expressions.coercion import is_nested
+from delta_ds.kernel.format.properties import RANDOM_PREFIX_LENGTH
+from delta_ds.kernel.format.schema.column_mapping import physical_name
+from delta_ds.kernel.format.schema.types import VARIANT, VOID, StructType
+from delta_ds.kernel.format.values import partition_folders
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.records import replace
 

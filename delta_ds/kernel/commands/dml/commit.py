@@ -11,31 +11,31 @@ import pyarrow.compute as pc
 
 from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.plan import DmlPlan
-from delta_ds.kernel.data.values.statistics_json import json_members, with_wide_bounds
-from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positions, write_vectors
-from delta_ds.kernel.features import CLUSTERING
-from delta_ds.kernel.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.scan.scan import vector_descriptor
+from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
+from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.features import CLUSTERING
+from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.values.statistics_json import json_members, with_wide_bounds
 from delta_ds.kernel.log.nested_arrays import array_of_values
-from delta_ds.kernel.operations import MERGE
-from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
 from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.transaction.pending import RowChanges
 from delta_ds.kernel.transaction.reads import bound_predicate
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.write.change_files import FOLDER
-from delta_ds.kernel.write.finish import set_table
-from delta_ds.kernel.write.task import TaskResult
+from delta_ds.kernel.transaction.write.change_files import FOLDER
+from delta_ds.kernel.transaction.write.finish import set_table
+from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
 

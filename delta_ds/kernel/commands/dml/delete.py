@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel import operations
-from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, ROW
 from delta_ds.kernel.commands.dml.changed_rows import DELETE as ROW_GOES
@@ -24,22 +23,23 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
-from delta_ds.kernel.data.read.ahead import threads_for
-from delta_ds.kernel.data.read.matching import Matching
-from delta_ds.kernel.data.read.plan import ReadPlan
-from delta_ds.kernel.expressions.bind import bind
-from delta_ds.kernel.expressions.evaluate import unevaluable
-from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.files.read.ahead import threads_for
+from delta_ds.kernel.files.read.matching import Matching
+from delta_ds.kernel.files.read.plan import ReadPlan
+from delta_ds.kernel.format import operations
+from delta_ds.kernel.format.expressions.bind import bind
+from delta_ds.kernel.format.expressions.evaluate import unevaluable
+from delta_ds.kernel.format.expressions.sql import parse_predicate
+from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _Answer = TypeVar("_Answer")
 

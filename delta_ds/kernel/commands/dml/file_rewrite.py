@@ -15,23 +15,23 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.arrow_buffers import integers, mask
+from delta_ds.kernel.base.arrow_buffers import integers, mask
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
 from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, together
-from delta_ds.kernel.data.read.data_file import errors_name_file
-from delta_ds.kernel.data.read.decoding import BATCH_ROWS
-from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS
-from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.data.rows.pipeline import RowPipeline
-from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.scan.scan import file_slices
-from delta_ds.kernel.write.change_files import ChangeWriter
-from delta_ds.kernel.write.task import TaskResult
+from delta_ds.kernel.files.read.data_file import errors_name_file
+from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.metadata_column import ROW_TRACKING_FIELDS
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.files.rows.pipeline import RowPipeline
+from delta_ds.kernel.files.scan.scan import file_slices
+from delta_ds.kernel.files.write.writer import FileWriter
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.transaction.write.change_files import ChangeWriter
+from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:

@@ -8,28 +8,28 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection
 
-from delta_ds.kernel.alter.table_metadata import with_metadata
-from delta_ds.kernel.data.rows.generated import generation_expression
-from delta_ds.kernel.data.rows.identity import is_identity
-from delta_ds.kernel.data.rows.plan import ColumnsOf, plan_changed_rows
-from delta_ds.kernel.data.write.write_spec import write_spec
-from delta_ds.kernel.features import (
+from delta_ds.kernel.files.rows.generated import generation_expression
+from delta_ds.kernel.files.rows.identity import is_identity
+from delta_ds.kernel.files.rows.plan import ColumnsOf, plan_changed_rows
+from delta_ds.kernel.files.write.write_spec import write_spec
+from delta_ds.kernel.format.features import (
     CHANGE_DATA_FEED,
     COLUMN_DEFAULTS,
     DELETION_VECTORS,
 )
-from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.options.session_facts import SessionFacts
-from delta_ds.kernel.properties import (
+from delta_ds.kernel.format.options.session_facts import SessionFacts
+from delta_ds.kernel.format.properties import (
     TARGET_FILE_SIZE,
 )
-from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
-from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
-from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
+from delta_ds.kernel.format.schema.types import LONG, StructField, StructType, schema_to_json
+from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.validation import check_may_remove
-from delta_ds.kernel.write.intent import command_intent
-from delta_ds.kernel.write.overwrite_scope import NOTHING, OverwriteScope
-from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.kernel.transaction.write.intent import command_intent
+from delta_ds.kernel.transaction.write.overwrite_scope import NOTHING, OverwriteScope
+from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.records import dataclass, field, replace
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_ds.kernel.write.task import TaskResult
+from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:

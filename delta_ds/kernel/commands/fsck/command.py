@@ -23,8 +23,8 @@ from delta_ds.exceptions import (
     NotADeltaTableError,
     UnsupportedFeatureError,
 )
-from delta_ds.kernel.actions import DeletionVector, counted_rows
-from delta_ds.kernel.arrow_buffers import true_rows
+from delta_ds.kernel.base.arrow_buffers import true_rows
+from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.fsck.findings import (
     DAMAGED_VECTOR,
     MISSING_FILE,
@@ -44,19 +44,19 @@ from delta_ds.kernel.commands.vacuum.candidates import find_candidates
 from delta_ds.kernel.commands.vacuum.needed import NeededPaths
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
 from delta_ds.kernel.commands.vacuum.references import needed_paths, vector_files
-from delta_ds.kernel.data.read.data_file import open_data_file
-from delta_ds.kernel.data.read.file_columns import Layouts
-from delta_ds.kernel.data.read.plan import FileSlice
-from delta_ds.kernel.data.values.deletion_vector import read_positions
-from delta_ds.kernel.features import ROW_TRACKING
+from delta_ds.kernel.files.read.data_file import open_data_file
+from delta_ds.kernel.files.read.file_columns import Layouts
+from delta_ds.kernel.files.read.plan import FileSlice
+from delta_ds.kernel.files.scan.scan import Scan, vector_descriptor
+from delta_ds.kernel.format.actions import DeletionVector, counted_rows
+from delta_ds.kernel.format.features import ROW_TRACKING
+from delta_ds.kernel.format.values.deletion_vector import read_positions
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.scan.scan import Scan, vector_descriptor
 from delta_ds.kernel.storage.filesystem import NotAFileError, Storage
-from delta_ds.kernel.work import Phase, Work
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 # --- checks of data files and deletion vectors by a listing: they are there, and as large as the log says
 

@@ -18,13 +18,13 @@ from delta_ds.kernel.commands.fsck.findings import (
     WRONG_CHECKSUM,
     Finding,
 )
+from delta_ds.kernel.format.properties import CHECKPOINT_INTERVAL
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.commit import Commit, in_batches, read_commits
 from delta_ds.kernel.log.filenames import LogFile, checksum_path
 from delta_ds.kernel.log.replay import State, load_state
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, choose_segment, list_log
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.properties import CHECKPOINT_INTERVAL
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.records import replace

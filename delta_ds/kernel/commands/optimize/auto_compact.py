@@ -15,20 +15,20 @@ import numpy as np
 from delta_ds.conditions.maintenance import INVALID_AUTO_COMPACT_TYPE
 from delta_ds.events.commands import AUTO_COMPACTION_FAILED
 from delta_ds.exceptions import DeltaError, InvalidOptionError
-from delta_ds.kernel.arrow_buffers import integers, numbers
+from delta_ds.kernel.base.arrow_buffers import integers, numbers
+from delta_ds.kernel.base.value_types import parse_size
 from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
-from delta_ds.kernel.options import settings
-from delta_ds.kernel.properties import AUTO_COMPACT, AUTO_OPTIMIZE
+from delta_ds.kernel.format.options import settings
+from delta_ds.kernel.format.properties import AUTO_COMPACT, AUTO_OPTIMIZE
 from delta_ds.kernel.storage.maintenance import Maintenance
-from delta_ds.kernel.value_types import parse_size
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
 _MOST_PARTITIONS = 128

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import field_of, flags, integers, numbers
+from delta_ds.kernel.base.arrow_buffers import field_of, flags, integers, numbers
 from delta_ds.kernel.commands.optimize.request import OptimizeSettings
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
-from delta_ds.kernel.data.values.statistics import load_statistics
-from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
+from delta_ds.kernel.format.expressions.arrays import TRUE, scalar_of
+from delta_ds.kernel.format.schema.types import DOUBLE
+from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.schema.types import DOUBLE
 
 Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 

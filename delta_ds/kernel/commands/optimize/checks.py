@@ -20,22 +20,22 @@ from delta_ds.conditions.maintenance import (
 )
 from delta_ds.conditions.write import NON_PARTITION_COLUMN_REFERENCE
 from delta_ds.exceptions import CorruptLogFileError, PredicateError
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.commands.optimize.request import FULL, ZORDER, OptimizeRequest
-from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.statistics import statistics_columns
-from delta_ds.kernel.expressions import evaluate
-from delta_ds.kernel.expressions.bind import bind
-from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.expressions.tree import Expression, columns, conjunction
-from delta_ds.kernel.features import CLUSTERING
-from delta_ds.kernel.schema import column_paths
-from delta_ds.kernel.schema.column_mapping import physical_path
-from delta_ds.kernel.schema.column_paths import Path, find, show
-from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
+from delta_ds.kernel.files.write.columns import file_columns
+from delta_ds.kernel.files.write.statistics import statistics_columns
+from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN
+from delta_ds.kernel.format.expressions import evaluate
+from delta_ds.kernel.format.expressions.bind import bind
+from delta_ds.kernel.format.expressions.sql import parse_predicate
+from delta_ds.kernel.format.expressions.tree import Expression, columns, conjunction
+from delta_ds.kernel.format.features import CLUSTERING
+from delta_ds.kernel.format.schema import column_paths
+from delta_ds.kernel.format.schema.column_mapping import physical_path
+from delta_ds.kernel.format.schema.column_paths import Path, find, show
+from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.data.write.write_spec import WriteSpec
+    from delta_ds.kernel.files.write.write_spec import WriteSpec
     from delta_ds.kernel.log.snapshot import Snapshot
 
 _NO_ORDER = frozenset(["variant", "geometry", "geography", "interval"])

@@ -15,8 +15,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.commands.optimize.rewriting import (
     Bin,
     RewritePlan,
@@ -31,9 +30,10 @@ from delta_ds.kernel.commands.optimize.zorder_curve import (
     column_at,
     ranges_of,
 )
-from delta_ds.kernel.data.read.plan import FileSlice
-from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.files.read.plan import FileSlice
+from delta_ds.kernel.files.write.columns import file_columns
+from delta_ds.kernel.files.write.writer import FileWriter
+from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.records import dataclass, replace
 

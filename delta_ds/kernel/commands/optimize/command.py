@@ -10,21 +10,21 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.actions import AddFile
+from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_files
 from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
-from delta_ds.kernel.operations import OPTIMIZE
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.operations import OPTIMIZE
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
-from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ import pyarrow.compute as pc
 from delta_ds.conditions.transaction import CONCURRENT_MODIFICATION
 from delta_ds.events.commands import OPTIMIZE_COMMITS_AGAIN
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from delta_ds.kernel import operations
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.arrow_buffers import texts, true_rows
+from delta_ds.kernel.base.arrow_buffers import texts, true_rows
 from delta_ds.kernel.commands.dml.commit import discard_folder
 from delta_ds.kernel.commands.optimize.checks import partition_predicate
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
@@ -25,14 +23,16 @@ from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP
 from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
 from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats, columns_text
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
-from delta_ds.kernel.operations import Operation
-from delta_ds.kernel.scan.scan import vector_descriptor
-from delta_ds.kernel.schema.column_paths import show
+from delta_ds.kernel.files.scan.scan import vector_descriptor
+from delta_ds.kernel.format import operations
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.operations import Operation
+from delta_ds.kernel.format.schema.column_paths import show
 from delta_ds.kernel.storage.staging import StagedFiles
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 

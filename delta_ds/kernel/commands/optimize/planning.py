@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel import operations
-from delta_ds.kernel.arrow_buffers import field_of, integers, numbers
+from delta_ds.kernel.base.arrow_buffers import field_of, integers, numbers
 from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.checks import (
     check_kind,
@@ -25,18 +24,19 @@ from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, Optimi
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
 from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, ClusteringCurve, Numbers
-from delta_ds.kernel.data.read.plan import FileSlice
-from delta_ds.kernel.features import CLUSTERING
+from delta_ds.kernel.files.read.plan import FileSlice
+from delta_ds.kernel.files.scan.scan import Scan, file_slices
+from delta_ds.kernel.format import operations
+from delta_ds.kernel.format.features import CLUSTERING
+from delta_ds.kernel.format.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
+from delta_ds.kernel.format.schema.column_paths import show
 from delta_ds.kernel.log.nested_arrays import array_of_values
-from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
-from delta_ds.kernel.scan.scan import Scan, file_slices
-from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _DEFAULT_FILE_SIZE = 1 << 30
 

@@ -14,22 +14,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
-from delta_ds.kernel.alter import clustering
-from delta_ds.kernel.alter.table_metadata import check_names_without_mapping
 from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE, UPGRADE
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
-from delta_ds.kernel.data.read.column_conversion import match_fields
-from delta_ds.kernel.iceberg.data_files import complaints, is_tagged
-from delta_ds.kernel.iceberg_compatibility import enabled_version
-from delta_ds.kernel.live_adds import add_bodies, live_adds
-from delta_ds.kernel.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
-from delta_ds.kernel.schema.column_mapping import every_field, strip
-from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
-from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
-from delta_ds.kernel.schema.type_widening import can_widen
-from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType, schema_to_json
+from delta_ds.kernel.files.read.column_conversion import match_fields
+from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, Metadata
+from delta_ds.kernel.format.iceberg_compatibility import enabled_version
+from delta_ds.kernel.format.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
+from delta_ds.kernel.format.schema.column_mapping import every_field, strip
+from delta_ds.kernel.format.schema.field_metadata import TYPE_CHANGES
+from delta_ds.kernel.format.schema.from_arrow import primitive_from_arrow
+from delta_ds.kernel.format.schema.type_widening import can_widen
+from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructType, schema_to_json
+from delta_ds.kernel.transaction.alter import clustering
+from delta_ds.kernel.transaction.alter.table_metadata import check_names_without_mapping
+from delta_ds.kernel.transaction.iceberg.data_files import complaints, is_tagged
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.options import settings
-from delta_ds.kernel.value_types import parse_boolean, parse_size
+from delta_ds.kernel.base.value_types import parse_boolean, parse_size
+from delta_ds.kernel.format.options import settings
 from delta_ds.records import dataclass, field, replace
 
 COMPACT = "compact"

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.data.read.ahead import in_order, threads_for
-from delta_ds.kernel.data.read.decoding import BATCH_ROWS
-from delta_ds.kernel.data.read.file_columns import Layouts
-from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
-from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import read_slice
-from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
-from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.features import CLUSTERING
-from delta_ds.kernel.iceberg_compatibility import FILE_TAG
-from delta_ds.kernel.schema.types import LONG, StructField
+from delta_ds.kernel.files.read.ahead import in_order, threads_for
+from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.file_columns import Layouts
+from delta_ds.kernel.files.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.reader import read_slice
+from delta_ds.kernel.files.write.write_spec import WriteSpec, write_spec
+from delta_ds.kernel.files.write.writer import FileWriter
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.features import CLUSTERING
+from delta_ds.kernel.format.iceberg_compatibility import FILE_TAG
+from delta_ds.kernel.format.schema.types import LONG, StructField
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, field, replace
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import integers, texts
+from delta_ds.kernel.base.arrow_buffers import integers, texts
 from delta_ds.kernel.commands.vacuum.needed import Needed
 from delta_ds.kernel.commands.vacuum.paths import Hidden, parent_folders, with_ancestors
 from delta_ds.records import dataclass

@@ -24,28 +24,28 @@ from delta_ds.conditions.maintenance import (
 )
 from delta_ds.events.commands import VACUUM_END_NOT_RECORDED
 from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.vacuum import lite
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, find_candidates
 from delta_ds.kernel.commands.vacuum.inventory import Inventory, read_inventory
 from delta_ds.kernel.commands.vacuum.needed import Needed, NeededPaths, exclude_paths
 from delta_ds.kernel.commands.vacuum.paths import Hidden
 from delta_ds.kernel.commands.vacuum.references import needed_paths, paths_added_since
+from delta_ds.kernel.format.operations import VACUUM_END, VACUUM_START
+from delta_ds.kernel.format.properties import DELETED_FILE_RETENTION
 from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
-from delta_ds.kernel.properties import DELETED_FILE_RETENTION
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import DATA_FILES
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.storage.uri import unambiguous
-from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from delta_ds.kernel.table_log import TableLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 
 Mode = Literal["full", "lite"]

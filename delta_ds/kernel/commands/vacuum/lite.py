@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from delta_ds.conditions.maintenance import CANNOT_VACUUM_LITE
 from delta_ds.events.commands import LAST_VACUUM_INFO_NOT_WRITTEN, LAST_VACUUM_INFO_UNREADABLE
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files
 from delta_ds.kernel.commands.vacuum.needed import Needed
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths, links_on_the_way
 from delta_ds.kernel.commands.vacuum.references import first_within, is_young, read_log_rows, vector_paths
-from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.segment import LogListing, first_missing

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import mask
+from delta_ds.kernel.base.arrow_buffers import mask
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,7 +7,7 @@ import secrets
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.arrow_buffers import integers, numbers
+from delta_ds.kernel.base.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.vacuum.command import exactly_needed
 from delta_ds.kernel.commands.vacuum.needed import Needed, NeededHashes, PathHashes
 from delta_ds.kernel.commands.vacuum.references import needed_by_commits, needed_in_part

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.arrow_buffers import field_of, integers, texts
+from delta_ds.kernel.base.arrow_buffers import field_of, integers, texts
 from delta_ds.kernel.commands.vacuum.paths import listing_forms
-from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, z85_decode
+from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor, z85_decode
 from delta_ds.kernel.log.checkpoint import inline_actions, locate_files
 from delta_ds.kernel.log.checkpoint_files import open_file
 from delta_ds.kernel.log.commit import read_in_batches

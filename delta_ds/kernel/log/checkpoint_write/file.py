@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.actions import Action
-from delta_ds.kernel.arrow_buffers import mask
+from delta_ds.kernel.base.arrow_buffers import mask
+from delta_ds.kernel.format.actions import Action
 from delta_ds.kernel.log.checkpoint_write.schema import TypedColumns, add_type, remove_type
 from delta_ds.kernel.log.checkpoint_write.state import FileRows
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum

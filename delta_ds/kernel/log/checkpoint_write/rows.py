@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import field_of, fields_of
+from delta_ds.kernel.base.arrow_buffers import field_of, fields_of
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, open_file
 from delta_ds.kernel.log.checkpoint_write.schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
 from delta_ds.kernel.log.file_actions import as_vectors

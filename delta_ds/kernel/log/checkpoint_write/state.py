@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from delta_ds.events.log import TAGS_PARSED_SLOWLY
-from delta_ds.kernel.actions import (
+from delta_ds.kernel.base.arrow_buffers import field_of, flags, integers, mask
+from delta_ds.kernel.format.actions import (
     SINGLE_ACTIONS,
     Action,
     DomainMetadata,
@@ -30,7 +31,8 @@ from delta_ds.kernel.actions import (
     SetTransaction,
     without_nulls,
 )
-from delta_ds.kernel.arrow_buffers import field_of, flags, integers, mask
+from delta_ds.kernel.format.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.checkpoint import (
     damage_as_unreadable,
     inline_actions,
@@ -48,9 +50,7 @@ from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at
 from delta_ds.kernel.log.reconcile import join_keys, keys_at, newest_rows
 from delta_ds.kernel.log.replay import SingleActions, table_state
 from delta_ds.kernel.log.segment import LogSegment, with_fallback
-from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field
 
 # Commits of this many bytes together are read once and kept; longer logs are read a second time for their files.

@@ -19,8 +19,13 @@ import pyarrow as pa
 
 from delta_ds.events.log import CHECKPOINT_WRITTEN, LAST_CHECKPOINT_NOT_WRITTEN
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.actions import Action, Sidecar
-from delta_ds.kernel.features import V2_CHECKPOINT
+from delta_ds.kernel.format.actions import Action, Sidecar
+from delta_ds.kernel.format.features import V2_CHECKPOINT
+from delta_ds.kernel.format.properties import (
+    CHECKPOINT_WRITE_STATS_AS_JSON,
+    CHECKPOINT_WRITE_STATS_AS_STRUCT,
+)
+from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.checkpoint_write.file import (
     Counts,
     FileForm,
@@ -42,14 +47,9 @@ from delta_ds.kernel.log.filenames import LOG_DIRECTORY, SIDECAR_DIRECTORY, vers
 from delta_ds.kernel.log.last_checkpoint import write_hint
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.log.statistics_writers import COUNTS_NAN, statistics_count_nan
-from delta_ds.kernel.properties import (
-    CHECKPOINT_WRITE_STATS_AS_JSON,
-    CHECKPOINT_WRITE_STATS_AS_STRUCT,
-)
 from delta_ds.kernel.storage.deleter import SIDECARS
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import StagedFiles
-from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass
 
 # File actions in one sidecar: enough for good files, few enough that readers can share the work.

@@ -23,7 +23,7 @@ from delta_ds.conditions.coordination import (
 from delta_ds.conditions.storage import NOT_IN_TABLE
 from delta_ds.events.storage import COMMIT_LEFT_UNPUBLISHED, STAGED_COMMIT_LEFT
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
 from delta_ds.kernel.storage.coordination.records import ManagedTable, ProposedCommit, RatifiedCommits

@@ -13,7 +13,7 @@ from delta_ds.kernel.storage.store_options import COMMIT_COORDINATOR, store_opti
 
 # The value of `commitCoordinator` -> the module and class; imported when it is named.
 COORDINATORS = {
-    "unity": "delta_ds.kernel.unity.coordinator:UnityCatalog",
+    "unity": "delta_ds.kernel.transaction.unity.coordinator:UnityCatalog",
     "sqlite": "delta_ds.kernel.storage.coordination.sqlite:SQLiteCoordinator",
 }
 

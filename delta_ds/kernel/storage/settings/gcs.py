@@ -19,7 +19,7 @@ def _account(name: str) -> tuple[str, ...]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    from delta_ds.kernel.json_text import parse_json
+    from delta_ds.kernel.base.json_text import parse_json
 
     try:
         found = parse_json(text)

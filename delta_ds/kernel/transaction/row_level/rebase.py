@@ -28,13 +28,13 @@ from delta_ds.conditions.transaction import (
     MOVED_ROWS_NOT_FOUND,
     REMOVED_FILE_OF_UNKNOWN_PARTITION,
 )
-from delta_ds.kernel.actions import AddFile, RemoveFile, without_nulls
-from delta_ds.kernel.arrow_buffers import texts
-from delta_ds.kernel.data.read.plan import FileSlice
-from delta_ds.kernel.data.values.statistics_json import with_wide_bounds
-from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positions, write_vectors
+from delta_ds.kernel.base.arrow_buffers import texts
+from delta_ds.kernel.files.read.plan import FileSlice
+from delta_ds.kernel.files.scan.scan import vector_descriptor
+from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
+from delta_ds.kernel.format.actions import AddFile, RemoveFile, without_nulls
+from delta_ds.kernel.format.values.statistics_json import with_wide_bounds
 from delta_ds.kernel.log.file_actions import canonical_path
-from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.row_ids import num_records
@@ -44,7 +44,7 @@ from delta_ds.kernel.transaction.winning_commit import Conflict, WinningCommit, 
 
 if TYPE_CHECKING:
     from delta_ds.conditions.record import ErrorCondition
-    from delta_ds.kernel.data.values.deletion_vector import Positions
+    from delta_ds.kernel.format.values.deletion_vector import Positions
     from delta_ds.kernel.transaction.pending import Pending, RowChanges
 
 

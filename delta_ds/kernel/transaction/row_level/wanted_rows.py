@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.data.read.matching import Matching
-from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.expressions.tree import columns, conjunction
-from delta_ds.kernel.schema.char_varchar import compares_by_bytes
-from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.files.read.matching import Matching
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.format.expressions.tree import columns, conjunction
+from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
+from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.append_conflicts import is_widened
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.data.values.deletion_vector import Positions
-    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.format.table_state import TableState
+    from delta_ds.kernel.format.values.deletion_vector import Positions
     from delta_ds.kernel.log.live_files import LiveFiles
-    from delta_ds.kernel.table_state import TableState
     from delta_ds.kernel.transaction.pending import Pending
     from delta_ds.kernel.transaction.reads import ReadPredicate
 
@@ -65,7 +65,7 @@ class WantedRows:
 
     def candidates(self, files: LiveFiles) -> pa.Int64Array:
         """The row numbers of the files that partition values and statistics do not rule out."""
-        from delta_ds.kernel.scan.skipping import prune
+        from delta_ds.kernel.files.scan.skipping import prune
 
         return prune(
             files,
@@ -122,6 +122,6 @@ def pieces_of(
     files: LiveFiles, rows: Iterable[int], physical_partition_columns: tuple[str, ...]
 ) -> list[FileSlice]:
     """The slices of some files, by their row numbers."""
-    from delta_ds.kernel.scan.scan import file_slices
+    from delta_ds.kernel.files.scan.scan import file_slices
 
     return file_slices(files.table.take(integers(list(rows))), physical_partition_columns)

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.arrow_buffers import field_of
-from delta_ds.kernel.data.read.plan import ReadPlan
-from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.data.values.deletion_vector import read_positions
+from delta_ds.kernel.base.arrow_buffers import field_of
+from delta_ds.kernel.files.read.plan import ReadPlan
+from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.files.scan.scan import file_slices, vector_descriptor
+from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.schema.types import StructType
+from delta_ds.kernel.format.values.deletion_vector import read_positions
 from delta_ds.kernel.log.commit import parse_commits
 from delta_ds.kernel.log.file_actions import actions_schema, canonical_paths
-from delta_ds.kernel.scan.scan import file_slices, vector_descriptor
-from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.actions import DeletionVector
-    from delta_ds.kernel.data.read.plan import FileSlice
-    from delta_ds.kernel.data.values.deletion_vector import Positions
+    from delta_ds.kernel.files.read.plan import FileSlice
+    from delta_ds.kernel.format.actions import DeletionVector
+    from delta_ds.kernel.format.table_state import TableState
+    from delta_ds.kernel.format.values.deletion_vector import Positions
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.table_state import TableState
     from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from delta_ds.events.spark import NO_JAR_FETCHED
-from delta_ds.spark.arguments import public
 from delta_ds.spark.as_delta.auto_register import install_auto_register
 from delta_ds.spark.as_delta.settings import PACKAGES, remaining_packages
+from delta_ds.spark.engines.arguments import public
 
 __all__ = ["configure_spark_with_delta_pip"]
 

@@ -7,23 +7,23 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, SHORT, STRING, DecimalType
+from delta_ds.kernel.format.schema.types import DATE, INTEGER, LONG, SHORT, STRING, DecimalType
 from delta_ds.records import replace
+from delta_ds.spark.base.schema import from_spark, quoted
 from delta_ds.spark.commands.apply_changes import type2
 from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, SEQUENCE, Asked, Spec, settled
 from delta_ds.spark.commands.handle import Handle, open_handle
 from delta_ds.spark.commands.merge.clauses import Clause
 from delta_ds.spark.commands.merge.run import run_merge
-from delta_ds.spark.connect_bridge import fetch
-from delta_ds.spark.schema import from_spark, quoted
-from delta_ds.spark.seam.choice import engine_of
+from delta_ds.spark.engines.connect.connect_bridge import fetch
+from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_ds.api.delta_log import DeltaLog
-    from delta_ds.kernel.schema.types import DataType
+    from delta_ds.kernel.format.schema.types import DataType
 
 # --- type 1: the last event of each key becomes the row of the table, or takes it away
 

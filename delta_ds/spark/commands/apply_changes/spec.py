@@ -18,17 +18,29 @@ from delta_ds.conditions.dml import (
     APPLY_CHANGES_SOURCE_TYPE,
 )
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from delta_ds.kernel.changes.key_codes import is_key_type
-from delta_ds.kernel.changes.net import BEFORE, DELETE
-from delta_ds.kernel.data.read.char_padding import declared_char_type
-from delta_ds.kernel.schema.column_paths import nearest_name
-from delta_ds.kernel.schema.types import BOOLEAN, STRING, DataType, DecimalType, StructField, StructType
+from delta_ds.kernel.commands.changes.commit import (
+    CHANGE_FIELDS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+)
+from delta_ds.kernel.commands.changes.key_codes import is_key_type
+from delta_ds.kernel.commands.changes.net import BEFORE, DELETE
+from delta_ds.kernel.files.read.char_padding import declared_char_type
+from delta_ds.kernel.format.schema.column_paths import nearest_name
+from delta_ds.kernel.format.schema.types import (
+    BOOLEAN,
+    STRING,
+    DataType,
+    DecimalType,
+    StructField,
+    StructType,
+)
 from delta_ds.records import dataclass, field, replace
+from delta_ds.spark.base.schema import from_spark, quoted
 from delta_ds.spark.commands.apply_changes.stored_values import stored_value
-from delta_ds.spark.net_changes import comparable_value
-from delta_ds.spark.row_errors import ReportedValue, error_column
-from delta_ds.spark.schema import from_spark, quoted
+from delta_ds.spark.engines.net_changes import comparable_value
+from delta_ds.spark.errors.row_errors import ReportedValue, error_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

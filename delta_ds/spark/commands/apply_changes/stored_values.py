@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.data.read import char_padding
-from delta_ds.kernel.schema.types import (
+from delta_ds.kernel.files.read import char_padding
+from delta_ds.kernel.format.schema.types import (
     BINARY,
     STRING,
     ArrayType,
@@ -14,7 +14,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
-from delta_ds.spark.schema import to_spark
+from delta_ds.spark.base.schema import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.apply_changes.spec import (
     DELETED,
     DELETES,
@@ -16,7 +17,6 @@ from delta_ds.spark.commands.apply_changes.spec import (
     Spec,
 )
 from delta_ds.spark.commands.merge.clauses import Clause
-from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.records import dataclass, field, replace
-from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.clauses import Clause, Do, When
 from delta_ds.spark.commands.merge.run import run_merge
-from delta_ds.spark.misuse import NotExecuted, missing_attribute
+from delta_ds.spark.engines.arguments import public_methods
+from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

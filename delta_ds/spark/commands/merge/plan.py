@@ -12,12 +12,11 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.alter.schema_change import is_widening_enabled
-from delta_ds.kernel.expressions.coercion import TEMPORAL, is_nested, is_numeric
-from delta_ds.kernel.operations import MERGE
-from delta_ds.kernel.schema.column_paths import Path
-from delta_ds.kernel.schema.type_widening import can_widen
-from delta_ds.kernel.schema.types import (
+from delta_ds.kernel.format.expressions.coercion import TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.schema.column_paths import Path
+from delta_ds.kernel.format.schema.type_widening import can_widen
+from delta_ds.kernel.format.schema.types import (
     BINARY,
     STRING,
     VOID,
@@ -27,8 +26,9 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
-from delta_ds.kernel.table_state import TableState
-from delta_ds.kernel.write.schema_enforcement import check_write
+from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.transaction.alter.schema_change import is_widening_enabled
+from delta_ds.kernel.transaction.write.schema_enforcement import check_write
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.commands.merge.clauses import (
     PREDICATE_PARAMETERS,
@@ -42,13 +42,13 @@ from delta_ds.spark.commands.merge.clauses import (
 from delta_ds.spark.commands.merge.sides import Side
 from delta_ds.spark.commands.resolution.assignments import Assignment, align, find_target, target_path
 from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
-from delta_ds.spark.seam.choice import engine_of
-from delta_ds.spark.seam.engine import ResolutionCache, Resolved
+from delta_ds.spark.engines.seam.choice import engine_of
+from delta_ds.spark.engines.seam.engine import ResolutionCache, Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.spark.native.resolution import ExpressionContext
+    from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 # --- the schema of a table after a MERGE with schema evolution
 # Source: delta-spark, `ResolveDeltaMergeInto.computePostEvolutionTargetSchema` and `SchemaMergingUtils.mergeSchemas` with

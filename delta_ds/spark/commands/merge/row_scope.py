@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.dml.commit import RowScope
-from delta_ds.kernel.expressions.tree import Call, Expression, Literal
-from delta_ds.kernel.expressions.tree import Column as KernelColumn
-from delta_ds.kernel.schema.char_varchar import compares_by_bytes
+from delta_ds.kernel.format.expressions.tree import Call, Expression, Literal
+from delta_ds.kernel.format.expressions.tree import Column as KernelColumn
+from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.spark.commands.merge.sides import as_literal, as_python
-from delta_ds.spark.seam.choice import engine_of
+from delta_ds.spark.engines.seam.choice import engine_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.schema.types import StructField
+    from delta_ds.kernel.format.schema.types import StructField
     from delta_ds.spark.commands.dml_target import DmlTarget
     from delta_ds.spark.commands.merge.rows import Sides
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, INSERT, NONE, ROW, SOURCE, UPDATE
 from delta_ds.kernel.commands.dml.plan import SpecialColumns
-from delta_ds.kernel.expressions.coercion import INTEGRAL
-from delta_ds.kernel.operations import MERGE
-from delta_ds.kernel.schema.types import DATE, DataType, DecimalType, StructField
+from delta_ds.kernel.format.expressions.coercion import INTEGRAL
+from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.schema.types import DATE, DataType, DecimalType, StructField
 from delta_ds.records import dataclass
+from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.merge.plan import MergePlan, ResolvedClause
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
-from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

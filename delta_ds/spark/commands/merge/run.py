@@ -16,10 +16,13 @@ from delta_ds.kernel.commands.dml.changed_rows import FILE, SOURCE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
-from delta_ds.kernel.expressions.tree import Expression
-from delta_ds.kernel.operations import MERGE
-from delta_ds.kernel.options.settings import AUTO_MERGE
+from delta_ds.kernel.format.expressions.tree import Expression
+from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.options.settings import AUTO_MERGE
 from delta_ds.records import dataclass, replace
+from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
@@ -47,10 +50,7 @@ from delta_ds.spark.commands.merge.sides import (
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.retries import run_command
-from delta_ds.spark.engines.frames import frame_of
-from delta_ds.spark.schema import quoted
-from delta_ds.spark.seam.engine import ResolutionCache
-from delta_ds.spark.session_conf import is_set
+from delta_ds.spark.engines.seam.engine import ResolutionCache
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -21,22 +21,22 @@ from delta_ds.conditions.dml import (
 )
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_WITH_SUGGESTION
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.operations import UPDATE
-from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved_column
-from delta_ds.kernel.schema.field_metadata import (
+from delta_ds.kernel.format.operations import UPDATE
+from delta_ds.kernel.format.schema.column_paths import Path, find, parse_path, show, unresolved_column
+from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
     IDENTITY_ALLOW_EXPLICIT_INSERT,
     IDENTITY_START,
 )
-from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.records import dataclass
 from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
-from delta_ds.spark.seam.engine import source_text
+from delta_ds.spark.engines.seam.engine import source_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from delta_ds.spark.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.engine import Resolved
 
 _NOTHING = "Nothing was written"
 

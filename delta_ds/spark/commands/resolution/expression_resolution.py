@@ -30,18 +30,18 @@ from delta_ds.conditions.dml import (
 )
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
-from delta_ds.kernel.operations import MERGE
-from delta_ds.kernel.schema.types import BOOLEAN, VOID
-from delta_ds.spark.native.columns import HIDDEN
-from delta_ds.spark.schema import quoted
-from delta_ds.spark.seam.choice import engine_of
-from delta_ds.spark.seam.engine import ResolutionCache, ResolutionScope, Resolved, source_text
+from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.schema.types import BOOLEAN, VOID
+from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.engines.classic.columns import HIDDEN
+from delta_ds.spark.engines.seam.choice import engine_of
+from delta_ds.spark.engines.seam.engine import ResolutionCache, ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.spark.native.resolution import ExpressionContext
+    from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 SEARCH_CONDITION = "search condition"
 _VALUE = f"{HIDDEN}value_"

@@ -16,9 +16,9 @@ from delta_ds.conditions.dml import (
 )
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT_EMPTY
 from delta_ds.exceptions import InvariantViolationError, SchemaError
-from delta_ds.kernel.data.rows.casts import sql_name
-from delta_ds.kernel.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
-from delta_ds.kernel.schema.types import (
+from delta_ds.kernel.files.rows.casts import sql_name
+from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -34,9 +34,9 @@ from delta_ds.kernel.schema.types import (
     StructType,
 )
 from delta_ds.records import dataclass
-from delta_ds.spark.native.row_casts import may_overflow, overflow
-from delta_ds.spark.row_errors import ReportedValue, error_column, without_metadata
-from delta_ds.spark.schema import to_spark
+from delta_ds.spark.base.schema import to_spark
+from delta_ds.spark.engines.classic.row_casts import may_overflow, overflow
+from delta_ds.spark.errors.row_errors import ReportedValue, error_column, without_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -1,0 +1,1 @@
+"""What has no idea of Delta: texts, buffers, types of values, the environment, progress."""

@@ -1,0 +1,122 @@
+"""`Work`: a command of several phases, timed, and its progress told to listeners and to the terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TypeVar
+
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.base import terminal
+from delta_ds.reporting import listeners
+from delta_ds.reporting.reports import CommandReport, ProgressReport
+
+T = TypeVar("T")
+
+# Often enough for a person, and seldom enough to cost nothing.
+_BETWEEN_S = 0.1
+
+
+class Phase:
+    """One phase of a command, which says how far it is. Threads may share it."""
+
+    def __init__(self, work: Work, name: str, total: int | None, unit: str) -> None:
+        self._work = work
+        self._name = name
+        self._total = total
+        self._unit = unit
+        self._done = 0
+        self._started = self._told = time.perf_counter()
+        self._lock = threading.Lock()
+
+    def advance(self, count: int = 1) -> None:
+        """So much more is done."""
+        with self._lock:
+            self._done += count
+            if time.perf_counter() - self._told < _BETWEEN_S:
+                return
+            self._told = time.perf_counter()
+        self.tell()
+
+    def reach(self, done: int, total: int | None = None) -> None:
+        """So much is done, of as much."""
+        self._total = total
+        self.advance(done - self._done)
+
+    def each(self, things: Iterable[T]) -> Iterator[T]:
+        """Go through things, and count them."""
+        for thing in things:
+            yield thing
+            self.advance()
+
+    def tell(self, finished: bool = False) -> None:
+        """Report how far it is."""
+        shown = self._work.is_shown
+        if not shown and not listeners.is_wanted(ProgressReport):
+            return
+        report = ProgressReport(
+            table=self._work.table,
+            command=self._work.command,
+            phase=self._name,
+            done=self._done,
+            total=self._total,
+            unit=self._unit,
+            seconds=time.perf_counter() - self._started,
+            finished=finished,
+        )
+        listeners.report(report)
+        if shown:
+            terminal.show(report, time.perf_counter() - self._work.started)
+
+
+class Work:
+    """A command on a table, from its first phase to its report.
+
+    Parameters
+    ----------
+    command
+        `OPTIMIZE`, `VACUUM`, ...
+    table
+        Its address, without secrets.
+
+    >>> with Work("OPTIMIZE", "/data/t") as work, work.phase("rewriting", total=2) as phase:
+    ...     for number in phase.each([1, 2]):
+    ...         pass
+    """
+
+    def __init__(self, command: str, table: str) -> None:
+        self.command = command
+        self.table = table
+        self.is_shown = terminal.is_wanted()
+        self.started = time.perf_counter()
+        self._phases: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str, *, total: int | None = None, unit: str = "files") -> Iterator[Phase]:
+        """Do a phase; one of the same name counts to the first."""
+        started = time.perf_counter()
+        phase = Phase(self, name, total, unit)
+        phase.tell()
+        try:
+            yield phase
+        finally:
+            phase.tell(finished=True)
+            self._phases[name] = self._phases.get(name, 0.0) + time.perf_counter() - started
+
+    def __enter__(self) -> Work:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.is_shown:
+            terminal.clear()
+        if listeners.is_wanted(CommandReport):
+            condition = None
+            if error is not None:
+                condition = error.condition if isinstance(error, DeltaError) else type(error).__name__
+            seconds = time.perf_counter() - self.started
+            listeners.report(CommandReport(self.table, self.command, seconds, dict(self._phases), condition))

@@ -1,0 +1,218 @@
+"""Draw the ranges of a column in files, and how many files hold each value; versions side by side, on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.commands.layout.column import depth
+from delta_ds.kernel.commands.layout.positions import positions
+from delta_ds.kernel.commands.plot.drawing import (
+    FIRST_DAY,
+    LAST_DAY,
+    READ,
+    SKIPPED,
+    dates_on,
+    given_axes,
+    message,
+    new_drawing,
+    table_name,
+    whole_numbers,
+    words,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from delta_ds.kernel.commands.layout.column import ColumnLayout
+
+# More ranges than that cannot be told apart: of more, every second, third, ... is drawn. Counts are of all.
+MOST_RANGES = 5000
+_TICKS = 5
+
+
+def draw_layout(layouts: Sequence[ColumnLayout], ax: Any) -> Any:
+    """Draw each layout as ranges above depths; into given `Axes`, one a layout, the ranges alone.
+
+    Returns
+    -------
+    Figure
+        Or `ax`, where it was given.
+
+    Raises
+    ------
+    InvalidOptionError
+        The column is of types that have no axis in common.
+    """
+    places = _joint_positions(layouts)
+    if ax is None:
+        drawing = new_drawing(max(7.5, 5 * len(layouts)), 5.5)
+        grid = drawing.subplots(
+            2, len(layouts), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 1)
+        )
+        above, below = list(grid[0]), list(grid[1])
+        drawing.suptitle(
+            f"{table_name(layouts[0].table)}: files by their range of {words(layouts[0].column)}"
+        )
+    else:
+        what = f"plot.layout() of {len(layouts)} version{'s' * (len(layouts) > 1)}"
+        drawing, above, below = None, given_axes(ax, (len(layouts),), what), []
+    for number, (layout, (low, high)) in enumerate(zip(layouts, places, strict=True)):
+        first = number == 0
+        _ranges(above[number], layout, low, high, first)
+        if below:
+            _depths(below[number], layout, low, high, first)
+        lowest = below[number] if below else above[number]
+        lowest.set_xlabel(f"{words(layout.column, 40)} ({words(layout.type, 30)})")
+    _same_scale(above, below, layouts, places)
+    _ticks(below or above, layouts, places)
+    return ax if drawing is None else drawing
+
+
+def _joint_positions(layouts: Sequence[ColumnLayout]) -> list[tuple[Any, Any]]:
+    """The places of all bounds on one axis: those of texts depend on what other texts there are."""
+    kinds = {layout.files.schema.field("low").type for layout in layouts}
+    if len(kinds) > 1:
+        if len({_family(kind) for kind in kinds}) > 1:
+            raise InvalidOptionError(
+                f"{layouts[0].column} is of types without a common axis in these versions: "
+                f"{', '.join(sorted({layout.type for layout in layouts}))}",
+                parameters={"column": layouts[0].column},
+            )
+        return [_positions([layout])[0] for layout in layouts]
+    return _positions(layouts)
+
+
+def _positions(layouts: Sequence[ColumnLayout]) -> list[tuple[Any, Any]]:
+    import numpy as np
+
+    known = [layout.known for layout in layouts]
+    low, high = (
+        pa.concat_arrays([table[side].combine_chunks() for table in known]) for side in ("low", "high")
+    )
+    ends = np.cumsum([table.num_rows for table in known])[:-1]
+    places = positions(low, high)
+    if _family(low.type) == "time":
+        places = (np.clip(places[0], FIRST_DAY, LAST_DAY), np.clip(places[1], FIRST_DAY, LAST_DAY))
+    lows, highs = (np.split(side, ends) for side in places)
+    return list(zip(lows, highs, strict=True))
+
+
+def _family(kind: pa.DataType) -> str:
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return "time"
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return "text"
+    return "number"
+
+
+def _ranges(ax: Axes, layout: ColumnLayout, low: Any, high: Any, first: bool) -> None:
+    import numpy as np
+    from matplotlib.collections import LineCollection
+
+    ax.set_title(f"version {layout.version}\n{_in_words(layout)}", fontsize="medium")
+    if first:
+        ax.set_ylabel("files, by least value")
+    if not layout.num_files:
+        message(ax, "no files")
+        return
+    every = -(-max(1, len(low)) // MOST_RANGES)
+    rank = np.arange(0, len(low), every)
+    segments = np.stack([np.stack([low[::every], rank], 1), np.stack([high[::every], rank], 1)], axis=1)
+    width = min(6.0, max(0.5, 220 / (len(rank) + 1)))
+    ax.add_collection(LineCollection(list(segments), colors=READ, linewidths=width, capstyle="butt"))
+    point = low[::every] == high[::every]
+    ax.plot(
+        low[::every][point], rank[point], linestyle="none", marker="s", markersize=max(1.5, width), color=READ
+    )
+    if layout.num_unknown:
+        ax.axhspan(
+            len(low) - 0.5, len(low) + layout.num_unknown - 0.5, facecolor=SKIPPED, alpha=0.5, hatch="//"
+        )
+        ax.text(
+            0.5, len(low) + layout.num_unknown / 2 - 0.5, f"{layout.num_unknown:,} without statistics: always read",
+            transform=ax.get_yaxis_transform(), ha="center", va="center",
+        )  # fmt: skip
+
+
+def _in_words(layout: ColumnLayout) -> str:
+    if not layout.num_files:
+        return "no files"
+    return (
+        f"a value is looked for in {layout.files_read():,.1f} of {layout.num_files:,} files "
+        f"({layout.fraction_read():.0%})"
+    )
+
+
+def _depths(ax: Axes, layout: ColumnLayout, low: Any, high: Any, first: bool) -> None:
+    if first:
+        ax.set_ylabel("files at\na value")
+    if not layout.num_files:
+        return
+    at, heights = depth(low, high)
+    ax.fill_between(at, heights + layout.num_unknown, color=READ, alpha=0.35, linewidth=0)
+    ax.plot(at, heights + layout.num_unknown, color=READ, linewidth=0.8)
+    ax.axhline(layout.files_read(), color="C1", linestyle="--", label=f"mean {layout.files_read():,.1f}")
+    ax.legend(loc="upper right", fontsize="small", framealpha=0.8)
+
+
+def _same_scale(
+    above: Sequence[Axes],
+    below: Sequence[Axes],
+    layouts: Sequence[ColumnLayout],
+    places: Sequence[tuple[Any, Any]],
+) -> None:
+    import numpy as np
+
+    ends = [side for pair in places for side in pair if len(side)]
+    least, most = (np.concatenate(ends).min(), np.concatenate(ends).max()) if ends else (0.0, 1.0)
+    margin = 0.03 * (most - least) or 0.5
+    rows = max(len(low) + layout.num_unknown for (low, _), layout in zip(places, layouts, strict=True))
+    for ax in (*above, *below):
+        ax.set_xlim(least - margin, most + margin)
+    for ax, layout in zip(above, layouts, strict=True):
+        if layout.num_files:
+            whole_numbers(ax.yaxis)
+            ax.set_ylim(-1, max(1, rows))
+    drawn = [ax.dataLim.ymax for ax in below]  # infinite where nothing is drawn
+    deepest = max([1.0, *(height for height in drawn if np.isfinite(height))])
+    for ax in below:
+        whole_numbers(ax.yaxis)
+        ax.set_ylim(0, 1.15 * deepest)
+
+
+def _ticks(axes: Sequence[Axes], layouts: Sequence[ColumnLayout], places: Sequence[tuple[Any, Any]]) -> None:
+    kind = layouts[0].files.schema.field("low").type
+    family = _family(kind)
+    for ax in axes:
+        if family == "time":
+            dates_on(ax)
+        elif pa.types.is_boolean(kind):
+            ax.set_xticks([0, 1], ["false", "true"])
+        elif family == "text":
+            at, labels = _texts_at(layouts, places)
+            ax.set_xticks(at, labels, rotation=20, ha="right")
+
+
+def _texts_at(layouts: Sequence[ColumnLayout], places: Sequence[tuple[Any, Any]]) -> tuple[Any, list[str]]:
+    """Bounds that lie about evenly along the axis, to name its places by."""
+    import numpy as np
+
+    at = np.concatenate([side for pair in places for side in pair])
+    if not len(at):
+        return [], []
+    bounds = pa.concat_arrays(
+        [layout.known[side].combine_chunks() for layout in layouts for side in ("low", "high")]
+    )
+    wanted = np.linspace(at.min(), at.max(), _TICKS)
+    nearest = np.unique([int(np.abs(at - place).argmin()) for place in wanted])
+    apart: list[int] = []
+    for one in sorted(nearest, key=lambda n: at[n]):
+        if not apart or at[one] - at[apart[-1]] > 0.08 * (at.max() - at.min()):
+            apart.append(int(one))
+    values = pc.take(bounds, pa.array(apart, pa.int64())).to_pylist()
+    return at[apart], [words(v if isinstance(v, str) else repr(v)[2:-1], 14) for v in values]

@@ -1,0 +1,175 @@
+"""Stream offsets: a position between two files of a table's history, and its JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from delta_ds.conditions.streaming import (
+    DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE,
+    INVALID_FORMAT_FROM_SOURCE_VERSION,
+    INVALID_SOURCE_OFFSET_FORMAT,
+)
+from delta_ds.exceptions import LogError, UnsupportedOperationError
+from delta_ds.kernel.base.json_text import parse_json
+from delta_ds.records import dataclass, replace
+
+FORMAT = 1
+_FORMAT_KEY = "pydeltaOffset"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """A position of a stream: everything before it has been read, nothing after it.
+
+    Attributes
+    ----------
+    table_id
+        `metaData.id` of the table.
+    version, index
+        The version that comes next, and how many of its files (or groups of changes) are done.
+    is_starting_snapshot
+        The version is the snapshot that the stream began with, and its files are all live ones, in order of
+        modification time and path; otherwise they are what the commit added.
+    origin_version, origin_is_snapshot
+        Where the stream began. A query that crashed in its first batch asks for the beginning again, and must not
+        get that of today.
+    is_origin
+        This was made as the beginning, not by reading.
+    """
+
+    table_id: str
+    version: int
+    index: int = 0
+    is_starting_snapshot: bool = False
+    origin_version: int = 0
+    origin_is_snapshot: bool = False
+    is_origin: bool = False
+
+    @classmethod
+    def beginning(cls, table_id: str, version: int, *, snapshot: bool) -> StreamOffset:
+        """The offset before anything was read."""
+        return cls(table_id, version, 0, snapshot, version, snapshot, is_origin=True)
+
+    def at(self, version: int, index: int = 0, *, snapshot: bool = False) -> StreamOffset:
+        """The offset of another position in the same stream."""
+        if (version, index, snapshot) == self.position:
+            return self
+        return replace(self, version=version, index=index, is_starting_snapshot=snapshot, is_origin=False)
+
+    @property
+    def position(self) -> tuple[int, int, bool]:
+        return self.version, self.index, self.is_starting_snapshot
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Offsets of one stream in order: the files of a starting snapshot come before the next version."""
+        return self.version, self.index
+
+    def resolved(self, end: StreamOffset) -> StreamOffset:
+        """The start of a batch that ends at `end`: this offset, or the beginning its query was started with."""
+        if not self.is_origin or (self.origin_version, self.origin_is_snapshot) == end.origin:
+            return self
+        return StreamOffset.beginning(self.table_id, end.origin_version, snapshot=end.origin_is_snapshot)
+
+    @property
+    def origin(self) -> tuple[int, bool]:
+        return self.origin_version, self.origin_is_snapshot
+
+    def to_dict(self) -> dict[str, Any]:
+        """The offset as plain JSON values, for Spark's checkpoint."""
+        return {
+            _FORMAT_KEY: FORMAT,
+            "tableId": self.table_id,
+            "version": self.version,
+            "index": self.index,
+            "isStartingSnapshot": self.is_starting_snapshot,
+            "originVersion": self.origin_version,
+            "originIsSnapshot": self.origin_is_snapshot,
+            "isOrigin": self.is_origin,
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, given: str | Mapping[str, Any], table_id: str, table: str) -> StreamOffset:
+        """An offset out of a checkpoint.
+
+        Parameters
+        ----------
+        given
+            Of `to_json` or `to_dict`.
+        table_id, table
+            Of the table that is read now, and its address for messages.
+
+        Raises
+        ------
+        LogError
+            It is no offset of this package, or damaged.
+        UnsupportedFeatureError
+            A newer version of this package wrote it.
+        UnsupportedOperationError
+            It belongs to another table.
+        """
+        values = _values(given, table)
+        form = values.get(_FORMAT_KEY)
+        if isinstance(form, int) and _is_number(form) and form > FORMAT:
+            raise INVALID_FORMAT_FROM_SOURCE_VERSION(table=table, found=form, known=FORMAT)
+        found = _check_values(values, table)
+        if found.table_id != table_id:
+            raise different_table(table, table_id, found.table_id)
+        return found
+
+
+def different_table(table: str, now: str, before: str) -> UnsupportedOperationError:
+    """The error for a table that is not the one a stream was reading."""
+    return DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE(table=table, newTableId=now, oldTableId=before)
+
+
+def _values(given: str | Mapping[str, Any], table: str) -> Mapping[str, Any]:
+    if not isinstance(given, str):
+        return given
+    try:
+        parsed = parse_json(given)
+    except ValueError as error:
+        raise _damaged_error(table, given) from error
+    if not isinstance(parsed, dict):
+        raise _damaged_error(table, given)
+    return parsed
+
+
+def _check_values(values: Mapping[str, Any], table: str) -> StreamOffset:
+    if values.get(_FORMAT_KEY) != FORMAT or isinstance(values.get(_FORMAT_KEY), bool):
+        if "reservoirId" in values:
+            raise _damaged_error(table, values, _of_delta_spark(values))
+        raise _damaged_error(table, values)
+    numbers = [values.get(key) for key in ("version", "index", "originVersion")]
+    flags = [values.get(key) for key in ("isStartingSnapshot", "originIsSnapshot", "isOrigin")]
+    if (
+        not isinstance(values.get("tableId"), str)
+        or not all(_is_number(n) for n in numbers)
+        or not all(isinstance(flag, bool) for flag in flags)
+    ):
+        raise _damaged_error(table, values)
+    version, index, origin = numbers
+    return StreamOffset(values["tableId"], version, index, flags[0], origin, flags[1], flags[2])  # type: ignore[arg-type]
+
+
+def _of_delta_spark(values: Mapping[str, Any]) -> str:
+    """What to say of an offset of delta-spark: where a new stream goes on, if the old one was between two versions."""
+    said = "It was written by delta-spark, whose checkpoints cannot be continued here"
+    version = values.get("reservoirVersion")
+    if _is_number(version) and values.get("isStartingVersion") is False and values.get("index") in (-1, -100):
+        return f"{said}; it has read all before version {version}, where startingVersion={version} goes on"
+    return said
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _damaged_error(table: str, given: Any, more: str = "The checkpoint is damaged") -> LogError:
+    return INVALID_SOURCE_OFFSET_FORMAT(table=table, given=given, more=more)

@@ -1,0 +1,252 @@
+"""One open data file: the row groups of a slice, and batches of those of its rows that count."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST, FAILED_READ_FILE_NO_HINT
+from delta_ds.exceptions import DataFileError, DeltaError
+from delta_ds.kernel.base.arrow_buffers import mask
+from delta_ds.kernel.files.read import column_conversion, decoding, row_groups
+from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.file_columns import FileColumns, Layouts
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.format.values.calendars import rebase_of
+from delta_ds.kernel.format.values.deletion_vector import read_positions
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+    from delta_ds.kernel.format.values.deletion_vector import Positions
+    from delta_ds.kernel.storage.filesystem import Storage
+
+Batches = Generator[pa.RecordBatch, None, None]
+
+
+@contextmanager
+def errors_name_file(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
+    """Turn errors of reading a file into a DataFileError that names file, table and version."""
+    try:
+        yield
+    except DeltaError as error:
+        if not isinstance(error, DataFileError) or "table" in error.parameters:
+            raise
+        raise _naming(plan, piece, error) from error
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise _naming(plan, piece, error) from error
+
+
+def _naming(plan: ReadPlan, piece: FileSlice, error: Exception) -> DataFileError:
+    place = f"data file {piece.path} of table {plan.table} at version {plan.version}"
+    parameters = {"path": piece.path, "table": plan.table, "version": plan.version}
+    if isinstance(error, DataFileError):
+        text = f"{place} cannot be read: {error.text}"
+        return DataFileError(text, condition=error.condition, parameters=parameters | error.parameters)
+    if isinstance(error, FileNotFoundError):
+        return FAILED_READ_FILE_FILE_NOT_EXIST(parameters, place=place)
+    return FAILED_READ_FILE_NO_HINT(parameters, place=place, reason=error)
+
+
+@contextmanager
+def open_data_file(storage: Storage, plan: ReadPlan, piece: FileSlice) -> Iterator[DataFile]:
+    """The file of a slice, closed at the end of the block.
+
+    Raises
+    ------
+    DataFileError
+        The file is missing or damaged, or its deletion vector is; names it. Errors of the block stay as they are.
+    """
+    with errors_name_file(plan, piece):
+        source = storage.open(storage.resolve(piece.path))
+    with closing(source):
+        with errors_name_file(plan, piece):
+            file = DataFile(storage, plan, piece, source)
+        yield file
+
+
+class DataFile:
+    """The rows of a slice that count: not deleted, and selected.
+
+    Attributes
+    ----------
+    remote
+        Row groups are fetched whole and one by one.
+    """
+
+    def __init__(self, storage: Storage, plan: ReadPlan, piece: FileSlice, source: Any) -> None:
+        self.remote = is_remote(storage)
+        self._plan = plan
+        self._piece = piece
+        self._source = source
+        self._file = self._open()
+        metadata = self._file.metadata
+        self._schema = self._file.schema_arrow
+        timezone = plan.timezone or "UTC"
+        rebase = rebase_of(metadata.metadata, timezone)
+        self._rules = column_conversion.Rules(plan.mapping_mode, rebase, timezone)
+        vector = piece.deletion_vector
+        self._deleted = None if vector is None else read_positions(storage, vector, metadata.num_rows)
+        self._starts = row_groups.row_starts(metadata)
+
+    def _open(self, **options: Any) -> pq.ParquetFile:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(
+            self._source, pre_buffer=self.remote, coerce_int96_timestamp_unit="us", **options
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the file has, deleted ones included."""
+        return int(self._file.metadata.num_rows)
+
+    def columns(self, layouts: Layouts) -> FileColumns:
+        """The output columns of a plan in this file.
+
+        Raises
+        ------
+        DataFileError
+            They cannot be found in it.
+        """
+        with errors_name_file(self._plan, self._piece):
+            return FileColumns(layouts, self._piece, layouts.of(self._piece, self._schema, self._rules))
+
+    def row_groups(self, columns: FileColumns) -> list[list[int]]:
+        """The row groups to read at a time: those of the slice that may hold rows that count and match.
+
+        Parameters
+        ----------
+        columns
+            Of the plan whose predicate counts.
+        """
+        with errors_name_file(self._plan, self._piece):
+            piece, metadata = self._piece, self._file.metadata
+            groups = row_groups.in_range(metadata, piece.start, piece.length, piece.size)
+            if piece.selection is not None:
+                groups = row_groups.groups_of_positions(groups, self._starts, piece.selection)
+            if self._plan.predicate is not None and groups:
+                statistics = row_groups.StatisticsFilter(
+                    self._plan.predicate, columns.layout.wanted, self._rules, self._schema
+                )
+                groups = statistics.matching(metadata, groups)
+            return _runs(groups, alone=self.remote)
+
+    def read(
+        self,
+        columns: FileColumns,
+        groups: Sequence[int],
+        batch_rows: int | None,
+        use_threads: bool = False,
+        selection: Positions | None = None,
+    ) -> Generator[tuple[int, np.ndarray[Any, Any] | None, pa.RecordBatch], None, None]:
+        """Batches of output columns of consecutive row groups.
+
+        Parameters
+        ----------
+        batch_rows
+            Rows of a batch at most; None: as many as are decoded well at a time.
+        selection
+            The sorted physical positions of the rows that count; None: all that the slice has.
+
+        Yields
+        ------
+        tuple
+            Physical position of the first row that was read for a batch, the mask of the rows that count among
+            those that were read (None: all do), and those that count, at least one.
+        """
+        rows = self._read(columns, groups, batch_rows, use_threads, selection)
+        with closing(rows):
+            while True:
+                with errors_name_file(self._plan, self._piece):
+                    batch = next(rows, None)
+                if batch is None:
+                    return
+                yield batch
+
+    def _read(
+        self,
+        columns: FileColumns,
+        groups: Sequence[int],
+        batch_rows: int | None,
+        use_threads: bool,
+        selection: Positions | None,
+    ) -> Generator[tuple[int, np.ndarray[Any, Any] | None, pa.RecordBatch], None, None]:
+        deleted = self._deleted if selection is None else None
+        chosen = self._piece.selection if selection is None else selection
+        for first, batch in self._physical(groups, columns.layout.leaves, batch_rows, use_threads):
+            is_read = _kept(first, batch.num_rows, deleted, chosen)
+            if is_read is not None:
+                batch = batch.filter(mask(is_read)) if is_read.any() else batch.slice(0, 0)
+            if batch.num_rows:
+                yield first, is_read, columns.output(batch, first, is_read)
+
+    def _physical(
+        self, groups: Sequence[int], leaves: list[int], batch_rows: int | None, use_threads: bool
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of the leaf columns, each with the physical position of its first row."""
+        first, end = int(self._starts[groups[0]]), int(self._starts[groups[-1] + 1])
+        if not leaves:
+            step = batch_rows or BATCH_ROWS
+            for at in range(first, end, step):
+                yield at, _rows_only(min(step, end - at))
+            return
+        metadata = self._file.metadata
+        row_groups = [metadata.row_group(number) for number in groups]
+        rows = batch_rows or decoding.batch_rows(row_groups, leaves)
+        texts = decoding.small_dictionaries(row_groups[0], leaves)
+        reader = (self._open(metadata=metadata, read_dictionary=texts) if texts else self._file).reader
+        for read in reader.iter_batches(
+            rows, row_groups=list(groups), column_indices=leaves, use_threads=use_threads
+        ):
+            for batch in decoding.decodable(read) if texts else (read,):
+                yield first, batch
+                first += batch.num_rows
+
+
+def is_remote(storage: Storage) -> bool:
+    """Whether opening a file of a table means waiting for a store."""
+    return ":/" in storage.url
+
+
+def _runs(groups: list[int], alone: bool) -> list[list[int]]:
+    """Consecutive row groups together; one by one where each is fetched whole."""
+    runs: list[list[int]] = []
+    for group in groups:
+        if runs and not alone and runs[-1][-1] == group - 1:
+            runs[-1].append(group)
+        else:
+            runs.append([group])
+    return runs
+
+
+def _rows_only(rows: int) -> pa.RecordBatch:
+    """A batch without columns: only a struct array without fields can tell Arrow the number of rows."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def _kept(
+    first: int, rows: int, deleted: Positions | None, selection: Positions | None
+) -> np.ndarray[Any, Any] | None:
+    """The mask of live rows among `rows` from position `first`; None for all."""
+    is_read = None
+    if selection is not None:
+        chosen = _within(selection, first, rows)
+        if len(chosen) < rows:
+            is_read = np.zeros(rows, np.bool_)
+            is_read[chosen] = True
+    if deleted is not None:
+        gone = _within(deleted, first, rows)
+        if len(gone):
+            is_read = np.ones(rows, np.bool_) if is_read is None else is_read
+            is_read[gone] = False
+    return is_read
+
+
+def _within(positions: Positions, first: int, rows: int) -> np.ndarray[Any, Any]:
+    low, high = np.searchsorted(positions, np.array([first, first + rows], positions.dtype))
+    return (positions[low:high] - positions.dtype.type(first)).astype(np.int64)

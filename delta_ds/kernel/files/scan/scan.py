@@ -1,0 +1,611 @@
+"""`Scan`: the file slices of a snapshot that a predicate may keep, packed into tasks, and their rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
+from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
+from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.base.arguments import checked, internal
+from delta_ds.kernel.base.arrow_buffers import field_of
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.scan.skipping import (
+    Pruning,
+    ScanCourse,
+    SkippingRules,
+    row_numbers,
+    skipping_rules,
+)
+from delta_ds.kernel.format.actions import DeletionVector
+from delta_ds.kernel.format.expressions.tree import Expression
+from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
+from delta_ds.kernel.format.schema.types import StructField, StructType
+from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor
+from delta_ds.records import replace
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow as pa
+
+    from delta_ds.kernel.files.read.data_file import Batches
+    from delta_ds.kernel.files.scan.explain import Explanation
+    from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.log.snapshot import Snapshot
+
+DEFAULT_PARTITION_BYTES = 128 << 20
+DEFAULT_AHEAD_BYTES = 128 << 20
+# Larger files are read by several threads, row groups apart.
+_PIECE_BYTES = 64 << 20
+
+
+@internal("matching", "metadata_columns", "plan", "pruning", "timezone")
+@checked
+class Scan:
+    """The read of a snapshot with a predicate and columns; made by `Snapshot.scan`.
+
+    Skipping never changes the rows: it drops files whose partition values and statistics prove that no row
+    matches. `to_batches` and `to_arrow` then apply the predicate to the rows themselves.
+
+    Attributes
+    ----------
+    predicate
+        As a tree; None for none.
+    schema
+        Of the rows, without metadata columns.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'", ["id"])
+    >>> scan.num_files, scan.to_arrow().to_pydict()
+    (2, {'id': [1, 3]})
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        predicate: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        timezone: str | None = "UTC",
+        metadata_columns: tuple[str, ...] = (),
+    ) -> None:
+        self.snapshot = snapshot
+        self.timezone = timezone
+        self.metadata_columns = metadata_columns
+        self._given = predicate
+        self.predicate = self._bind(predicate)
+        self.schema = _project(snapshot, columns)
+
+    def _bind(self, predicate: str | Expression | None) -> Expression | None:
+        if predicate is None:
+            return None
+        from delta_ds.kernel.format.expressions.bind import bind
+
+        if isinstance(predicate, str):
+            from delta_ds.kernel.format.expressions.sql import parse_predicate
+
+            predicate = parse_predicate(predicate)
+        return bind(predicate, self.snapshot.schema, self.timezone or "UTC")
+
+    @cached_property
+    def pruning(self) -> Pruning:
+        """Of all live files, those that may hold matching rows, and the rule that skips each of the others."""
+        rules = self._rules
+        if rules is None:
+            return Pruning(row_numbers(self.snapshot.live_files().num_rows))
+        course = ScanCourse()
+        files = self.snapshot.live_files()
+        pruning = course.noted(rules.apply(files))
+        course.tell(self.snapshot, files.table["size"].take(pruning.rows))
+        return pruning
+
+    @cached_property
+    def _rules(self) -> SkippingRules | None:
+        snapshot = self.snapshot
+        if self.predicate is None:
+            return None
+        return skipping_rules(
+            self.predicate,
+            schema=snapshot.schema,
+            partition_columns=snapshot.partition_columns,
+            mapping_mode=snapshot.mapping_mode,
+            timezone=self.timezone,
+            counts_nan=lambda: snapshot.statistics_count_nan,
+        )
+
+    @cached_property
+    def matching(self) -> LiveFiles:
+        """The files that may hold matching rows, in log order; of a checkpoint no others are held in memory."""
+        rules = self._rules
+        if rules is None:
+            return self.snapshot.live_files()
+        if "pruning" in self.__dict__:
+            return self.snapshot.live_files().take(self.pruning.rows)
+        course = ScanCourse()
+        found = self.snapshot.select_files(lambda files: course.noted(rules.apply(files)).rows)
+        course.tell(self.snapshot, found.table["size"])
+        return found
+
+    def files(self) -> pa.Table:
+        """The files that may hold matching rows.
+
+        Returns
+        -------
+        pyarrow.Table
+            As `Snapshot.files`, in log order.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.files()["partitionValues"].to_pylist()
+        [{'country': 'DE'}, {'country': 'DE'}]
+        """
+        return self.matching.table.append_column("stats", self.matching.stats_json())
+
+    @property
+    def num_files(self) -> int:
+        """How many files may hold matching rows."""
+        return self.matching.num_rows
+
+    def slices(self) -> list[FileSlice]:
+        """One slice a file: whole files, in log order.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> [piece.partition_values for piece in scan.slices()]
+        [('DE',), ('DE',)]
+        """
+        return file_slices(self.matching.table, self.snapshot.physical_partition_columns)
+
+    def tasks(
+        self, max_partition_bytes: int = DEFAULT_PARTITION_BYTES, parallelism: int | None = None
+    ) -> list[list[FileSlice]]:
+        """The slices packed into tasks of about equal size, largest first.
+
+        Parameters
+        ----------
+        max_partition_bytes
+            Bytes of files a task reads at most; larger files are split by row groups.
+        parallelism
+            Tasks are made small enough for so many to run at once; None for the CPUs of this machine.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> [len(task) for task in scan.tasks(max_partition_bytes=128 << 20, parallelism=1)]
+        [2]
+        """
+        return pack(self.slices(), max_partition_bytes, parallelism or os.cpu_count() or 1)
+
+    @cached_property
+    def plan(self) -> ReadPlan:
+        """What the tasks of this scan share.
+
+        Raises
+        ------
+        SchemaError
+            The table has no columns, or a projected one does not exist.
+        """
+        return self._plan_for(self.schema)
+
+    def _plan_for(self, schema: StructType) -> ReadPlan:
+        snapshot = self.snapshot
+        if not snapshot.schema.fields:
+            raise READ_TABLE_WITHOUT_COLUMNS(table=snapshot.storage.url, version=snapshot.version)
+        return ReadPlan.of(
+            snapshot.table_state,
+            schema=schema,
+            timezone=self.timezone,
+            metadata_columns=self.metadata_columns,
+            predicate=self.predicate,
+        )
+
+    def to_batches(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> Iterator[pa.RecordBatch]:
+        """The matching rows, as batches of the projected columns, file by file in log order.
+
+        Threads read ahead, as many as there are CPUs.
+
+        Parameters
+        ----------
+        max_bytes
+            About so many bytes of rows wait to be taken at most, beside the batch, and on stores the row group, that
+            each thread is at.
+
+        Raises
+        ------
+        PredicateError
+            The predicate uses a function that only Spark can evaluate.
+        DataFileError
+            A file is missing or damaged; the message names it.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> sum(batch.num_rows for batch in scan.to_batches())
+        2
+        """
+        yield from self._batches(max_bytes)
+
+    def to_arrow(self) -> pa.Table:
+        """The matching rows as one Arrow table, in the order of `to_batches`, whose errors it has.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_arrow().select(["id", "amount"]).to_pydict()
+        {'id': [1, 3], 'amount': [10.0, 30.0]}
+        """
+        import pyarrow as pa
+
+        from delta_ds.kernel.files.read.file_columns import output_schema
+
+        return pa.Table.from_batches(self._batches(float("inf")), schema=output_schema(self.plan))
+
+    def to_reader(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> pa.RecordBatchReader:
+        """The matching rows as a stream that other libraries read from, as `to_batches` gives them.
+
+        Parameters
+        ----------
+        max_bytes
+            As in `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_reader().read_all().num_rows
+        2
+        """
+        import pyarrow as pa
+
+        from delta_ds.kernel.files.read.file_columns import output_schema
+
+        return pa.RecordBatchReader.from_batches(output_schema(self.plan), self._batches(max_bytes))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read a scan as it is, each time anew.
+
+        >>> import pyarrow as pa
+        >>> from delta_ds import DeltaLog
+        >>> scan = DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'", ["order_id"])
+        >>> pa.table(scan).num_rows == scan.count()
+        True
+        """
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The matching rows as a DataFrame of pandas, types as pyarrow converts them.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        DeltaError
+            As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_pandas()
+           id country  amount
+        0   1      DE    10.0
+        1   3      DE    30.0
+        """
+        _needs("pandas", "to_pandas")
+        found: pandas.DataFrame = self.to_arrow().to_pandas()
+        return found
+
+    def to_polars(self) -> polars.DataFrame:
+        """The matching rows as a DataFrame of polars.
+
+        Raises
+        ------
+        ImportError
+            polars is not installed.
+        DeltaError
+            As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_polars().shape
+        (2, 3)
+        """
+        found: polars.DataFrame = _needs("polars", "to_polars").from_arrow(self.to_arrow())
+        return found
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The matching rows as a relation of DuckDB, held in memory.
+
+        Parameters
+        ----------
+        connection
+            The one that the relation belongs to; None for DuckDB's default.
+
+        Raises
+        ------
+        ImportError
+            DuckDB is not installed.
+        DeltaError
+            As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_duckdb().sum("amount").fetchall()
+        [(40.0,)]
+        """
+        package = _needs("duckdb", "to_duckdb")
+        found: duckdb.DuckDBPyRelation = (connection or package).from_arrow(self.to_arrow())
+        return found
+
+    def count(self) -> int:
+        """How many rows match: from the log without a predicate where it is certain, else by reading.
+
+        What is read is footers, deletion vectors and the columns of the predicate. Errors as `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.count()
+        2
+        """
+        from delta_ds.kernel.files.scan.aggregates import Aggregate, exact_aggregates
+
+        if self.predicate is None:
+            found = exact_aggregates(self.snapshot, [Aggregate("count")], timezone=self.timezone)
+            if found is not None:
+                return int(found[0].as_py())
+        return sum(batch.num_rows for batch in self._columns_alone(StructType()))
+
+    def min(self, column: str) -> pa.Scalar:
+        """The least value of a column in the rows that match, in Spark's order: NaN is the greatest, null no value.
+
+        Without a predicate the log answers where it is certain, else the column is read.
+
+        Parameters
+        ----------
+        column
+            The name of a top-level column.
+
+        Returns
+        -------
+        pyarrow.Scalar
+            In the column's Arrow type; null where there is no value.
+
+        Raises
+        ------
+        SchemaError
+            There is no such column.
+        UnsupportedOperationError
+            Its values have no order here: structs, arrays, maps, variants.
+        DataFileError, PredicateError
+            As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.min("amount").as_py()
+        10.0
+        """
+        return self._extreme("min", column)
+
+    def max(self, column: str) -> pa.Scalar:
+        """The greatest value of a column in the rows that match; see `min`.
+
+        Parameters
+        ----------
+        column
+            The name of a top-level column.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.max("amount").as_py()
+        30.0
+        """
+        return self._extreme("max", column)
+
+    def _extreme(self, function: Literal["min", "max"], column: str) -> pa.Scalar:
+        from delta_ds.kernel.files.scan.aggregates import Aggregate, check_order, exact_aggregates, extreme_of
+
+        schema = _project(self.snapshot, [column])
+        (field,) = schema
+        check_order(field, function, self.snapshot.storage.url)
+        # The log has the texts of `char(n)` as they are stored, without the blanks that belong to them.
+        if self.predicate is None and compares_by_bytes(field):
+            request = Aggregate(function, (field.name,))
+            found = exact_aggregates(self.snapshot, [request], timezone=self.timezone)
+            if found is not None:
+                return found[0]
+        return extreme_of(function, self._columns_alone(schema), field)
+
+    def _columns_alone(self, schema: StructType) -> Iterator[pa.RecordBatch]:
+        """The matching rows as batches of these columns, whatever was asked for."""
+        return self._batches(DEFAULT_AHEAD_BYTES, replace(self._plan_for(schema), metadata_columns=()))
+
+    def _batches(self, max_bytes: float, plan: ReadPlan | None = None) -> Iterator[pa.RecordBatch]:
+        # A process that only plans reads nothing.
+        from delta_ds.kernel.files.read.ahead import in_order, threads_for
+        from delta_ds.kernel.files.read.file_columns import Layouts
+        from delta_ds.kernel.files.read.matching import Matching
+        from delta_ds.kernel.files.read.reader import read_slice
+
+        storage, plan = self.snapshot.storage, plan or self.plan
+        pieces = [part for piece in self.slices() for part in _split(piece, _PIECE_BYTES)]
+        workers = threads_for(storage)
+        read: Callable[..., Batches]
+        if self.predicate is None:
+            read = partial(read_slice, storage, Layouts(plan), batch_rows=None)
+        else:
+            read = partial(Matching(plan, self.snapshot.schema).read, storage)
+        alone = len(pieces) < workers  # then columns are decoded side by side
+        return in_order(
+            [partial(read, piece=piece, use_threads=alone) for piece in pieces], workers, max_bytes
+        )
+
+    def explain(self) -> Explanation:
+        """Why each file is read or skipped.
+
+        Returns
+        -------
+        Explanation
+            `files` is an Arrow table of one row a live file: `path` string, `kept` bool, `rule` string. `print` shows
+            what each rule skips.
+
+        Examples
+        --------
+        >>> from delta_ds import DeltaLog
+        >>> print(DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'").explain())
+        6 of 18 files to read
+          skipped 12: (country = 'DE'): partition values
+          kept 6: may match
+        """
+        from delta_ds.kernel.files.scan.explain import explain
+
+        return explain(
+            self.snapshot.live_files(),
+            self.pruning,
+            table=self.snapshot.storage.url,
+            version=self.snapshot.version,
+            predicate=None if self._given is None else str(self._given),
+        )
+
+    def __repr__(self) -> str:
+        return f"Scan({self.snapshot!r}, predicate={str(self.predicate) if self.predicate else None!r})"
+
+
+def _needs(package: str, method: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"Scan.{method} needs {package}, which cannot be imported ({error}): pip install {package}"
+        ) from error
+
+
+def _project(snapshot: Snapshot, names: Sequence[str] | None) -> StructType:
+    if names is None:
+        return snapshot.schema
+    fields: list[StructField] = []
+    for name in names:
+        field = snapshot.schema.find(name)
+        if field is None:
+            import difflib
+
+            near = difflib.get_close_matches(name, snapshot.schema.names, n=1, cutoff=0.5)
+            raise COLUMN_NOT_FOUND_IN_SCHEMA(
+                column=name,
+                version=snapshot.version,
+                table=snapshot.storage.url,
+                hint=f"did you mean {near[0]!r}? " if near else "",
+                columns=snapshot.schema.names,
+            )
+        fields.append(field)
+    return StructType(tuple(fields))
+
+
+def file_slices(table: pa.Table, partition_columns: Sequence[str]) -> list[FileSlice]:
+    """Rows of live files as slices: the only place where files become Python objects."""
+
+    if partition_columns and "partitionValues" in table.column_names:
+        values = table["partitionValues"]
+        lists = [field_of(values, name).to_pylist() for name in partition_columns]
+        tuples: Sequence[tuple[str | None, ...]] = list(zip(*lists, strict=True))
+    else:
+        tuples = [()] * table.num_rows
+    vectors = table["deletionVector"]
+    descriptors = (
+        [None] * table.num_rows
+        if vectors.null_count == table.num_rows
+        else [vector_descriptor(v) for v in vectors.to_pylist()]
+    )
+    return [
+        FileSlice(
+            path=path,
+            size=size,
+            partition_values=tuple_,
+            deletion_vector=vector,
+            base_row_id=row_id,
+            default_row_commit_version=version,
+        )
+        for path, size, tuple_, vector, row_id, version in zip(
+            table["path"].to_pylist(),
+            table["size"].to_pylist(),
+            tuples,
+            descriptors,
+            table["baseRowId"].to_pylist(),
+            table["defaultRowCommitVersion"].to_pylist(),
+            strict=True,
+        )
+    ]
+
+
+def vector_descriptor(value: DeletionVector | None) -> DeletionVectorDescriptor | None:
+    """The deletion vector of a file action's struct; None for none.
+
+    Raises
+    ------
+    CorruptLogFileError
+        The struct lacks what a descriptor must have.
+    """
+    if value is None:
+        return None
+    missing = [key for key in ("storageType", "pathOrInlineDv", "sizeInBytes") if value.get(key) is None]
+    if missing:
+        raise CorruptLogFileError(f"a deletion vector in the log has no {' and no '.join(missing)}: {value}")
+    return DeletionVectorDescriptor(
+        value["storageType"],
+        value["pathOrInlineDv"],
+        value.get("offset"),
+        value["sizeInBytes"],
+        cast("int", value.get("cardinality")),  # optional in what other engines wrote
+    )
+
+
+# What opening a file costs, in bytes that could be read meanwhile: Spark's default for the same trade.
+OPEN_COST_BYTES = 4 << 20
+# Of one file; more than one of a pebibyte is cut into.
+_MOST_PIECES = 1 << 16
+
+
+def pack(slices: Sequence[FileSlice], max_bytes: int, parallelism: int) -> list[list[FileSlice]]:
+    """Tasks of at most about `max_bytes`, small enough for `parallelism` of them, largest first.
+
+    Files larger than a task become byte ranges; a reader takes the row groups whose middle lies in its
+    range. O(n log n).
+    """
+    total = sum(piece.size + OPEN_COST_BYTES for piece in slices)
+    limit = max(1, min(max_bytes, max(OPEN_COST_BYTES, total // max(1, parallelism))))
+    pieces = [part for piece in slices for part in _split(piece, limit)]
+    pieces.sort(key=_length, reverse=True)
+    tasks: list[list[FileSlice]] = []
+    room = 0
+    for piece in pieces:
+        length = _length(piece) + OPEN_COST_BYTES
+        if not tasks or length > room:
+            tasks.append([])
+            room = limit
+        tasks[-1].append(piece)
+        room -= length
+    return tasks
+
+
+def _length(piece: FileSlice) -> int:
+    return piece.size if piece.length is None else piece.length
+
+
+def _split(piece: FileSlice, limit: int) -> list[FileSlice]:
+    if piece.size <= limit or piece.length is not None:
+        return [piece]
+    # The log may say any size.
+    limit = max(limit, piece.size // _MOST_PIECES)
+    starts = range(0, piece.size, limit)
+    return [replace(piece, start=start, length=min(limit, piece.size - start)) for start in starts]

@@ -1,0 +1,122 @@
+"""`char(n)` and `varchar(n)`: strings in the schema, with the declared type in the field's metadata.
+
+Source: Spark, `CharVarcharUtils`; protocol-checklist SCH-RW-02.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS
+from delta_ds.kernel.format.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    parse_schema,
+)
+from delta_ds.records import replace
+
+_CHAR_VARCHAR = re.compile(r"(char|varchar)\(\s*(\d+)\s*\)")
+_HOLDS_CHAR = re.compile(r"\bchar(acter)?\(", re.IGNORECASE)
+# How Spark's `catalogString` names types that the schema JSON names otherwise.
+_CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+def declared_type(field: StructField) -> str | None:
+    """The declared type of a column that is or holds a char or varchar, in Spark's words; else None."""
+    text = field.metadata.get(CHAR_VARCHAR_TYPE)
+    return text if isinstance(text, str) else None
+
+
+def compares_by_bytes(field: StructField) -> bool:
+    """Whether strings of a field compare by the bytes that were written.
+
+    Not so for `char(n)`, which is read padded with blanks that files, statistics and partition values need not have,
+    nor under a collation, which has an order of its own.
+    """
+    return COLLATIONS not in field.metadata and not _HOLDS_CHAR.search(declared_type(field) or "")
+
+
+def with_declared_type(field: StructField, text: str | None) -> StructField:
+    """The field with that declared type; None for a plain string."""
+    metadata = {k: v for k, v in field.metadata.items() if k != CHAR_VARCHAR_TYPE}
+    return replace(field, metadata=metadata if text is None else {**metadata, CHAR_VARCHAR_TYPE: text})
+
+
+def length_limit(text: str | None) -> tuple[str, int] | None:
+    """`char` or `varchar` and its length, of a declared type that is nothing else; None otherwise."""
+    match = _CHAR_VARCHAR.fullmatch(text.strip().lower()) if text else None
+    return (match[1], int(match[2])) if match else None
+
+
+def schema_of(node: Mapping[str, Any]) -> StructType:
+    """The schema of a struct in Spark's JSON form, where char and varchar are types of their own.
+
+    Raises
+    ------
+    SchemaError, UnsupportedFeatureError
+        See `parse_schema`.
+    """
+    import json
+
+    return parse_schema(json.dumps(_with_declared_types(dict(node))))
+
+
+def _with_declared_types(node: Any) -> Any:
+    """The JSON of a type with the declared type in the metadata of every field that holds a char or varchar."""
+    if not isinstance(node, Mapping):
+        return node
+    out = {
+        k: _with_declared_types(v) if k in ("elementType", "keyType", "valueType") else v
+        for k, v in node.items()
+    }
+    if "fields" in node:
+        out["fields"] = [_field_with_declared_type(f) for f in node["fields"]]
+    return out
+
+
+def _field_with_declared_type(node: Mapping[str, Any]) -> dict[str, Any]:
+    out = {**node, "type": _with_declared_types(node["type"])}
+    if _has_length(node["type"]):
+        out["metadata"] = {**(node.get("metadata") or {}), CHAR_VARCHAR_TYPE: _catalog(node["type"])}
+    return out
+
+
+def _has_length(node: Any) -> bool:
+    if isinstance(node, str):
+        return _CHAR_VARCHAR.fullmatch(node) is not None
+    inside = [node[k] for k in ("elementType", "keyType", "valueType") if k in node]
+    return any(map(_has_length, [*inside, *(f["type"] for f in node.get("fields", ()))]))
+
+
+def _catalog(node: Any) -> str:
+    if isinstance(node, str):
+        return _CATALOG_NAMES.get(node, node)
+    if node["type"] == "array":
+        return f"array<{_catalog(node['elementType'])}>"
+    if node["type"] == "map":
+        return f"map<{_catalog(node['keyType'])},{_catalog(node['valueType'])}>"
+    return "struct<" + ",".join(f"{f['name']}:{_catalog(f['type'])}" for f in node["fields"]) + ">"
+
+
+def catalog_name(data_type: DataType) -> str:
+    """A type as Spark SQL writes it: `bigint`, `array<int>`, `struct<a:tinyint>`.
+
+    >>> from delta_ds.kernel.format.schema.types import LONG
+    >>> catalog_name(ArrayType(LONG))
+    'array<bigint>'
+    """
+    if isinstance(data_type, PrimitiveType):
+        return _CATALOG_NAMES.get(data_type.name, data_type.name)
+    if isinstance(data_type, ArrayType):
+        return f"array<{catalog_name(data_type.element)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{catalog_name(data_type.key)},{catalog_name(data_type.value)}>"
+    if isinstance(data_type, StructType):
+        return "struct<" + ",".join(f"{f.name}:{catalog_name(f.type)}" for f in data_type) + ">"
+    return str(data_type)

@@ -1,0 +1,180 @@
+"""`WriteIntent`: what a write is asked to do, whichever way it came in, checked before any table is looked at.
+
+Every way of writing rows makes one: `df.write` and statements, streams, `DeltaLog.write`, the rows of commands. What it
+holds is all that `plan_write` goes by.
+
+Source: delta-spark, `WriteIntoDelta` and `DeltaSink`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from delta_ds.conditions.classes import OUTPUT_MODE_NOT_ALLOWED
+from delta_ds.conditions.options import UNSUPPORTED_OUTPUT_MODE
+from delta_ds.conditions.session import INVALID_SAVE_MODE
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.format.options.session_facts import SessionFacts
+from delta_ds.kernel.format.options.write import (
+    BATCH_ONLY,
+    ERROR,
+    IGNORE,
+    WriteOptions,
+    parse_write_options,
+    with_call,
+    with_settings,
+)
+from delta_ds.records import dataclass, replace
+
+APPEND, OVERWRITE = "append", "overwrite"
+COMPLETE, UPDATE = "complete", "update"
+_SAVE_MODES = {
+    "append": APPEND,
+    "overwrite": OVERWRITE,
+    "ignore": IGNORE,
+    "error": ERROR,
+    "errorifexists": ERROR,
+    "default": ERROR,
+}
+# What Spark hands to a sink although it means the query.
+_OF_THE_QUERY = frozenset(["checkpointlocation", "queryname", "outputmode"])
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIntent:
+    """What a write is asked to do. Can be pickled.
+
+    Attributes
+    ----------
+    options
+        Scope, schema rules, layout, the application transaction, and what the session says.
+    overwrite
+        Rows take the place of others; else they are added.
+    streaming
+        The rows are a batch of a stream: values of other types than the table's are cast where Spark casts
+        implicitly (delta-spark, `DeltaSink.castDataIfNeeded`), otherwise they are refused; and an overwrite leaves
+        the clustering columns alone.
+    machine_time_zone
+        The zone of local times where neither the options nor the session say one.
+    """
+
+    options: WriteOptions
+    overwrite: bool = False
+    streaming: bool = False
+    machine_time_zone: str = "UTC"
+
+    @property
+    def said_time_zone(self) -> str | None:
+        """The zone of local times by the options or the session; None: tasks have to ask theirs."""
+        return self.options.time_zone or self.options.facts.time_zone
+
+    @property
+    def time_zone(self) -> str:
+        """The zone of local times."""
+        return self.said_time_zone or self.machine_time_zone
+
+    @property
+    def replaces_schema(self) -> bool:
+        """Whether the rows bring schema and partitioning of their own to a table that stays."""
+        options = self.options
+        return self.overwrite and options.overwrite_schema and options.replace_where is None
+
+    def with_transaction(self, application: str, version: int) -> WriteIntent:
+        """The same as a transaction of an application."""
+        return replace(self, options=replace(self.options, txn_app_id=application, txn_version=version))
+
+
+def batch_intent(
+    options: Mapping[str, Any], mode: str | None, *, time_zone: str = "UTC", unknown: str | None = None
+) -> WriteIntent:
+    """What a batch write is asked to do.
+
+    Parameters
+    ----------
+    options
+        See `parse_write_options`.
+    mode
+        See `save_mode`.
+    time_zone
+        The zone of local times where neither `timeZone` nor the facts of the session say one.
+    unknown
+        See `OptionSet.parse`.
+
+    Raises
+    ------
+    InvalidOptionError
+        As `parse_write_options`, or the mode is none.
+    """
+    word = save_mode(mode)
+    if word in (ERROR, IGNORE):
+        options = with_call(options, "ifExists", word)
+    overwrite = word == OVERWRITE
+    parsed = parse_write_options(options, overwrite=overwrite, session_time_zone=time_zone, unknown=unknown)
+    return WriteIntent(parsed, overwrite, machine_time_zone=time_zone)
+
+
+def stream_intent(options: Mapping[str, Any], mode: str, *, time_zone: str = "UTC") -> WriteIntent:
+    """What every batch of a stream is asked to do; the options are those of a batch write that hold for all of them.
+
+    Parameters
+    ----------
+    mode
+        The output mode: `append`, or `complete`, by which a batch takes the place of all that the table holds.
+    options, time_zone
+        As for `batch_intent`.
+
+    Raises
+    ------
+    InvalidOptionError
+        As `parse_write_options`, or an option for batch writes only.
+    UnsupportedOperationError
+        The output mode is another one.
+    """
+    check_mode(mode)
+    of_rows = {name: value for name, value in options.items() if name.lower() not in _OF_THE_QUERY}
+    texts = {name.lower() for name, value in of_rows.items() if value is not None}
+    for name, hint in BATCH_ONLY.items():
+        if name.lower() in texts:
+            raise InvalidOptionError(
+                f"option {name!r} is for batch writes, not for streams: {hint}",
+                parameters={"option": name},
+            )
+    overwrite = mode == COMPLETE
+    parsed = parse_write_options(of_rows, overwrite=overwrite, session_time_zone=time_zone)
+    # What the session says of overwrites holds for batches.
+    parsed = replace(parsed, dynamic_partitions=False)
+    return WriteIntent(parsed, overwrite, streaming=True, machine_time_zone=time_zone)
+
+
+def command_intent(table: str, facts: SessionFacts) -> WriteIntent:
+    """How the rows of a command (UPDATE, MERGE) are written to a table, by its address: as the session says."""
+    return batch_intent(with_settings({"path": table}, facts), APPEND)
+
+
+def save_mode(mode: str | None) -> str:
+    """The save mode that a word stands for: `append`, `overwrite`, `ignore` or `error`, in any case.
+
+    Raises
+    ------
+    InvalidOptionError
+        The word stands for none.
+    """
+    if mode is None:
+        return ERROR
+    word = _SAVE_MODES.get(mode.strip().lower())
+    if word is None:
+        raise INVALID_SAVE_MODE(mode=mode)
+    return word
+
+
+def check_mode(mode: str) -> None:
+    """Refuse an output mode that a table cannot take.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        It is neither `append` nor `complete`.
+    """
+    if mode not in (APPEND, COMPLETE):
+        raise (UNSUPPORTED_OUTPUT_MODE if mode == UPDATE else OUTPUT_MODE_NOT_ALLOWED)(mode=mode)

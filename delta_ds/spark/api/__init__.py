@@ -1,0 +1,1 @@
+"""What users of Spark hold: `DeltaTable`, its builder, descriptions of tables."""

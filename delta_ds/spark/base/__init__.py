@@ -1,0 +1,1 @@
+"""What every room of the Spark half stands on: kinds of sessions, names, types, settings, grammar."""

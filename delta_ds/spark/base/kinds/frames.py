@@ -1,0 +1,106 @@
+"""DataFrames of rows on the driver, and DataFrames through Python tasks on Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.spark.base.kinds.kind import is_connect
+from delta_ds.spark.base.same_version import OfThisVersion
+from delta_ds.spark.base.schema import quoted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@contextmanager
+def active_in_jvm(spark: SparkSession) -> Iterator[None]:
+    """Within the block, a classic session is the active one of the JVM, for this thread; nothing on Spark Connect.
+
+    Where Spark looks a data source up by its name it asks the active session for those in Python. A thread that was
+    just begun has none, and another one may have another session.
+    """
+    if is_connect(spark):
+        yield
+        return
+    jvm = spark._jvm
+    assert jvm is not None
+    sessions = type(spark)._get_j_spark_session_class(jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def frame_of(spark: SparkSession, rows: Any, schema: Any = None) -> DataFrame:
+    """`createDataFrame`, which in a classic session also makes that session the active one.
+
+    Parameters
+    ----------
+    rows
+        Tuples, or a `pyarrow.Table`.
+    schema
+        As of `createDataFrame`; None: that of the table.
+    """
+    if is_connect(spark):
+        return spark.createDataFrame(rows, schema)
+    kind = type(spark)
+    in_python = kind._activeSession
+    try:
+        with active_in_jvm(spark):
+            return spark.createDataFrame(rows, schema)
+    finally:
+        kind._activeSession = in_python
+
+
+def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> DataFrame:
+    """Rows as a DataFrame.
+
+    Parameters
+    ----------
+    rows
+        By column; others are left out.
+    columns
+        Names and types in Spark's words.
+    """
+    schema = ", ".join(f"{name} {data_type}" for name, data_type in columns.items())
+    return frame_of(spark, [tuple(row[name] for name in columns) for row in rows], schema)
+
+
+def nothing(spark: SparkSession) -> DataFrame:
+    """A DataFrame without rows and columns, which is what some commands of delta-spark return."""
+    return spark.range(0).select()
+
+
+def map_in_arrow(
+    frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
+) -> DataFrame:
+    """What a function makes of the rows of each task; as `DataFrame.mapInArrow`.
+
+    Parameters
+    ----------
+    frame
+        The rows; each column has a name of its own.
+    function
+        Runs in the tasks: takes batches of them, yields batches of the result.
+    schema
+        Of the result, as DDL.
+    """
+    function = OfThisVersion(function)
+    if is_connect(frame):
+        # The client itself does not start without pandas.
+        return frame.mapInArrow(function, schema)
+    from pyspark.sql import DataFrame
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    task = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = task(*[frame[quoted(name)] for name in frame.columns])
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

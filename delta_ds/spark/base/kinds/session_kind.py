@@ -1,0 +1,84 @@
+"""Which kind of session pyspark makes columns, types and frames for: here that of the session at hand.
+
+pyspark goes by the process: once it has been a client of Spark Connect, `pyspark.sql.functions.col` makes columns of a
+client for everybody. But a process may be client and server at once, as notebooks and tests are with
+`SparkSession.builder.remote("local[*]")`, and what the server's JVM asks there is about classic sessions.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
+
+from delta_ds.spark.base.kinds.kind import is_connect
+
+_C = TypeVar("_C", bound=type)
+
+_WHO_ASKS = "is_remote"
+_here = threading.local()
+_installing = threading.Lock()
+
+
+def kind_of(owner: object) -> AbstractContextManager[None]:
+    """Within the block, pyspark makes what belongs to a session, or to the session of a reader or writer.
+
+    It counts for this thread.
+    """
+    return _kind(is_connect(owner))
+
+
+def answers_jvm(owner: _C) -> _C:
+    """Let the public methods of a class, which the JVM calls, work for classic sessions: a client has no JVM."""
+    for name, method in list(vars(owner).items()):
+        if not name.startswith("_") and callable(method) and not isinstance(method, type):
+            setattr(owner, name, _in_classic_kind(method))
+    return owner
+
+
+def _in_classic_kind(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def called(*arguments: Any, **keywords: Any) -> Any:
+        with _kind(False):
+            return method(*arguments, **keywords)
+
+    return called
+
+
+def _kind(connect: bool) -> AbstractContextManager[None]:
+    from pyspark.sql import utils
+
+    return nullcontext() if utils.is_remote() == connect else _as(connect)
+
+
+@contextmanager
+def _as(connect: bool) -> Iterator[None]:
+    _install()
+    before = getattr(_here, "connect", None)
+    _here.connect = connect
+    try:
+        yield
+    finally:
+        _here.connect = before
+
+
+def _install() -> None:
+    """Have pyspark ask here; outside the blocks above the answer is its own."""
+    from pyspark.sql import utils
+
+    with _installing:
+        original = utils.is_remote
+        if hasattr(original, "__wrapped__"):
+            return
+
+        @functools.wraps(original)
+        def is_remote() -> bool:
+            connect: bool | None = getattr(_here, "connect", None)
+            return original() if connect is None else connect
+
+        for name, module in list(sys.modules.items()):
+            if name.startswith("pyspark.") and getattr(module, _WHO_ASKS, None) is original:
+                setattr(module, _WHO_ASKS, is_remote)

@@ -1,0 +1,221 @@
+"""Convert between Delta, Spark and Arrow schemas."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType as SparkStructType
+
+from delta_ds.conditions.data import NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE
+from delta_ds.conditions.schema import DUPLICATE_COLUMNS_CHOSEN, FAILED_TO_MERGE_GIVEN_SCHEMA
+from delta_ds.conditions.session import CANNOT_RESOLVE_CHOSEN_COLUMN, CANNOT_RESOLVE_COLUMN
+from delta_ds.kernel.format.schema.field_metadata import (
+    COLUMN_MAPPING_PREFIX,
+    GENERATION_EXPRESSION,
+    IDENTITY_PREFIX,
+    TYPE_CHANGES,
+)
+from delta_ds.kernel.format.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    parse_schema,
+    schema_to_json,
+)
+from delta_ds.records import replace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How a table keeps its columns, which is no business of the people who query it.
+# Source: delta-spark, DeltaTableUtils.removeInternalDeltaMetadata and removeInternalWriterMetadata.
+_INTERNAL_METADATA = (
+    COLUMN_MAPPING_PREFIX,
+    IDENTITY_PREFIX,
+    GENERATION_EXPRESSION,
+    TYPE_CHANGES,
+)
+
+
+def to_spark(schema: StructType) -> SparkStructType:
+    """The Spark schema of a Delta schema, as users of delta-spark see it.
+
+    Nullability, comments, defaults, char/varchar lengths and collations stay; what only Delta needs to know
+    goes.
+    """
+    return SparkStructType.fromJson(json.loads(schema_to_json(_public(schema))))
+
+
+def from_spark(schema: SparkStructType) -> StructType:
+    """The Delta schema of a Spark schema."""
+    return parse_schema(schema.json())
+
+
+def _public(schema: StructType) -> StructType:
+    return StructType(tuple(public_field(f) for f in schema))
+
+
+def public_field(field: StructField) -> StructField:
+    """A field without what only Delta needs to know, at every level."""
+    metadata = {k: v for k, v in field.metadata.items() if not k.startswith(_INTERNAL_METADATA)}
+    return replace(field, type=_public_type(field.type), metadata=metadata)
+
+
+def _public_type(data_type: DataType) -> DataType:
+    if isinstance(data_type, StructType):
+        return _public(data_type)
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element=_public_type(data_type.element))
+    if isinstance(data_type, MapType):
+        return replace(data_type, key=_public_type(data_type.key), value=_public_type(data_type.value))
+    return data_type
+
+
+def quoted(name: str) -> str:
+    """A column's name as `col` takes it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def dotted(parts: Sequence[str]) -> str:
+    """A name of several parts as SQL has it.
+
+    >>> dotted(["db", "a b"])
+    '`db`.`a b`'
+    """
+    return ".".join(map(quoted, parts))
+
+
+def quoted_list(names: Sequence[str]) -> str:
+    """Column names as an option's text, whatever they hold.
+
+    >>> quoted_list(["a", "b, c"])
+    '`a`, `b, c`'
+    """
+    return ", ".join(map(quoted, names))
+
+
+def to_arrow(schema: SparkStructType) -> pa.Schema:
+    """The one Arrow schema that Spark accepts for a Spark schema.
+
+    `to_arrow_schema` takes the time zone since Spark 4.2; before, timestamps were always UTC.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if "timezone" in inspect.signature(to_arrow_schema).parameters:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
+
+
+def find_columns(asked: SparkStructType, available: StructType, table: str) -> list[str]:
+    """The table's names of the columns that a user-given schema asks for, in its order.
+
+    Names match ignoring case. Types must be the table's; nullability and metadata may differ.
+
+    Parameters
+    ----------
+    asked
+        What the user gave to `.schema(...)`.
+    available
+        What can be read: the table's schema, or that of its change feed.
+    table
+        For messages.
+
+    Raises
+    ------
+    SchemaError
+        A column does not exist, or has another type in the table.
+    """
+    names = []
+    for field in from_spark(asked):
+        column = available.find(field.name)
+        if column is None:
+            raise CANNOT_RESOLVE_COLUMN(column=field.name, table=table, hint=_suggest(field.name, available))
+        if _shape(column.type) != _shape(field.type):
+            raise FAILED_TO_MERGE_GIVEN_SCHEMA(
+                column=field.name, type=column.type, table=table, given=field.type
+            )
+        names.append(column.name)
+    return names
+
+
+def select_columns(names: list[str], available: StructType, table: str) -> StructType:
+    """The part of a schema with some top-level columns, in the order of their names (any case).
+
+    Raises
+    ------
+    SchemaError
+        A name does not exist, or is given twice.
+    """
+    fields = []
+    for name in names:
+        field = available.find(name)
+        if field is None:
+            raise CANNOT_RESOLVE_CHOSEN_COLUMN(column=name, table=table, hint=_suggest(name, available))
+        if field in fields:
+            raise DUPLICATE_COLUMNS_CHOSEN(column=name, table=table)
+        fields.append(field)
+    return StructType(tuple(fields))
+
+
+def _suggest(name: str, available: StructType) -> str:
+    by_lower = {column.lower(): column for column in available.names}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else f"; it has {', '.join(available.names)}"
+
+
+def _shape(data_type: DataType) -> Any:
+    """A type without nullability, metadata and the case of field names."""
+    if isinstance(data_type, StructType):
+        return tuple((f.name.lower(), _shape(f.type)) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return "array", _shape(data_type.element)
+    if isinstance(data_type, MapType):
+        return "map", _shape(data_type.key), _shape(data_type.value)
+    return data_type
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema, table: str) -> pa.RecordBatch:
+    """The same columns, by position, under exactly the schema that Spark asked for.
+
+    Raises
+    ------
+    DataFileError
+        A column that may not be null holds nulls: Spark would answer wrongly or fail without a name.
+    """
+    import pyarrow as pa
+
+    columns = []
+    for column, field in zip(batch.columns, schema, strict=True):
+        if not field.nullable and column.null_count:
+            raise NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE(
+                column=field.name, table=table, count=column.null_count
+            )
+        columns.append(column if column.type == field.type else _retype(column, field.type))
+    if not columns:
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _retype(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """The same values under a type that differs in nested names and nullability only."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(target):
+        children = [_retype(column.field(i), target.field(i).type) for i in range(target.num_fields)]
+        return pa.StructArray.from_arrays(
+            children, fields=list(target), mask=column.is_null() if column.null_count else None
+        )
+    if pa.types.is_map(target) or pa.types.is_list(target):
+        is_map = pa.types.is_map(target)
+        entry = pa.struct([target.key_field, target.item_field]) if is_map else target.value_type
+        children = [_retype(column.values, entry)]
+        return pa.Array.from_buffers(
+            target, len(column), column.buffers()[:2], column.null_count, column.offset, children
+        )
+    return column if column.type == target else column.cast(target)

@@ -1,0 +1,101 @@
+"""The settings of this package, and those of Spark that it reads, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_ds.conditions.options import INVALID_CONF_VALUE
+from delta_ds.kernel.base.value_types import parse_size
+from delta_ds.kernel.format.options import parsing as values
+from delta_ds.kernel.format.options.session_facts import TIME_ZONE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Read and write by Spark's own Parquet reader and writer.
+NATIVE_SCAN_CONF = "spark.pydelta.nativeScan"
+NATIVE_WRITE_CONF = "spark.pydelta.nativeWrite"
+# Of tables with so many file actions in their checkpoint, or more, the files of a query are found by tasks.
+LARGE_TABLE_CONF = "spark.pydelta.largeTableFiles"
+LARGE_TABLE_FILES = 5_000_000
+# Rows that are plain Parquet files are read and written by Arrow.
+ARROW_WRITE_CONF = "spark.pydelta.arrowWrite"
+
+# OPTIMIZE of files up to this size, in all, is done by threads where the command runs, not by the tasks of a job.
+LOCAL_OPTIMIZE_CONF = "spark.pydelta.localOptimizeSize"
+LOCAL_OPTIMIZE_SIZE = "256m"
+
+# The session catalog: ours where register has put it there.
+CATALOG_CONF = "spark.sql.catalog.spark_catalog"
+# Stand in front of another catalog that is there, and hand on to it what is not ours.
+WRAP_CATALOG_CONF = "spark.pydelta.catalog.wrap"
+CATALOG_CLASS = "pydelta.Catalog"
+
+# How often a command that is a pure function of the table is done again after a conflict.
+RETRIES_CONF = "spark.pydelta.retries"
+RETRIES = 0
+
+# Whether commits say where they are made, and by whom.
+ORIGIN_CONF = "spark.pydelta.commitInfo.origin"
+USER_NAME_CONF = "spark.pydelta.commitInfo.userName"
+
+
+def is_off(spark: SparkSession, name: str) -> bool:
+    """Whether one of this package's settings of a session is `false`."""
+    return str(spark.conf.get(name, "true")).strip().lower() == "false"
+
+
+def has_catalog(spark: SparkSession) -> bool:
+    """Whether tables of this package are known by names in a session."""
+    return str(spark.conf.get(CATALOG_CONF, "")) == CATALOG_CLASS
+
+
+def is_set(spark: SparkSession | None, name: str, default: bool) -> bool:
+    """Whether a setting of the session is true; without a session, what holds where it is not set.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is neither `true` nor `false`.
+    """
+    if spark is None:
+        return default
+    text = str(spark.conf.get(name, str(default).lower()))
+    try:
+        return values.boolean(text, values.zone_by_name("UTC"))
+    except ValueError as error:
+        raise INVALID_CONF_VALUE(setting=name, value=text, reason=error) from error
+
+
+def size(spark: SparkSession, name: str, default: str) -> int:
+    """The bytes that a setting of the session says, 0 among them.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is no size.
+    """
+    text = str(spark.conf.get(name, default))
+    try:
+        return 0 if text.strip() == "0" else parse_size(text)
+    except ValueError as error:
+        raise INVALID_CONF_VALUE(setting=name, value=text, reason=error) from error
+
+
+def whole_number(spark: SparkSession, name: str, default: int) -> int:
+    """The number, 0 or more, that a setting of the session says.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is none.
+    """
+    text = str(spark.conf.get(name, str(default))).strip()
+    if not (text.isascii() and text.isdecimal()):
+        raise INVALID_CONF_VALUE(setting=name, value=text, reason="it is a whole number, 0 or more")
+    return int(text)
+
+
+def time_zone(spark: SparkSession) -> str:
+    """The session time zone: that of timestamps which users write without one."""
+    return str(spark.conf.get(TIME_ZONE))

@@ -1,0 +1,207 @@
+"""Writes of rows that are Parquet files as they are: by Arrow in tasks, past Spark's rows.
+
+Spark decides what is read: its own plan of the query has to be a scan of Parquet files and names, and its splits
+become the tasks. So the table gets the files that Spark's writer would have made, with the same rows. Whatever asks for
+more is left to Spark: a filter, a check of the table, a setting of readers, a file that leaves a reader a choice.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from delta_ds.conditions.session import PYTHON_WORKERS_WITHOUT_PACKAGE
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.files.rows.casts import match_names
+from delta_ds.kernel.format.expressions.coercion import is_nested
+from delta_ds.kernel.format.schema.field_metadata import COLLATIONS
+from delta_ds.kernel.format.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, VOID
+from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, ParquetColumns, Split, SplitRows
+from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
+from delta_ds.records import dataclass
+from delta_ds.spark.base.kinds.environment import tasks_problem
+from delta_ds.spark.base.kinds.frames import map_in_arrow
+from delta_ds.spark.base.schema import from_spark
+from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF, is_off
+from delta_ds.spark.engines.classic.jvm import Jvm, NotNative, compile_class
+from delta_ds.spark.errors.translation import as_delta_error
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_ds.kernel.transaction.write.plan import WritePlan
+    from delta_ds.spark.base.kinds.java_object import JavaObject
+
+
+# Settings that change what Spark reads, with the only value that readers need no rule for.
+_READING = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+}
+# The same, where there are dates or timestamps.
+_READING_MOMENTS = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.parquet.int96RebaseModeInRead": "corrected",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+}
+_MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_OF_SPARK = "org.apache.spark.sql."
+
+
+@dataclass(frozen=True)
+class PlainFiles:
+    """Rows that are Parquet files: their columns, and for each task its splits."""
+
+    columns: ParquetColumns
+    tasks: tuple[tuple[Split, ...], ...]
+
+
+def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
+    """The files that the rows of a write are.
+
+    Parameters
+    ----------
+    df
+        The rows, in a classic session.
+    plan
+        Of the write.
+
+    Raises
+    ------
+    NotPlainError
+        They are more than that, or the write does more than to store them.
+    """
+    _check_session(df)
+    _check_rows(df, plan)
+    jvm = Jvm.of(df.sparkSession)
+    try:
+        plain = compile_class(jvm.jvm, jvm.gateway, "PlainFiles")
+    except NotNative as why:
+        raise NotPlainError(why.reason) from why
+    # Planned anew: files are listed now, and nothing of it has run yet.
+    query = jvm.data_frame(jvm.logical_plan(df))
+    found = json.loads(plain.describe(query._jdf.queryExecution()))
+    if "reason" in found:
+        raise NotPlainError(found["reason"])
+    if (problem := tasks_problem(df.sparkSession)) is not None:
+        raise NotPlainError(problem)
+    columns = ParquetColumns(from_spark(df.schema), tuple(found["sources"]))
+    tasks = tuple(tuple(_split(plan, *split) for split in task) for task in found["tasks"])
+    return PlainFiles(columns, tuple(task for task in tasks if task))
+
+
+def _split(plan: WritePlan, url: str, start: int, length: int, size: int) -> Split:
+    try:
+        return Split(plan.storage.resolve(url), start, length, size)
+    except StorageError as error:
+        raise NotPlainError(error.text) from error
+
+
+def _check_session(df: DataFrame) -> None:
+    spark = df.sparkSession
+    if is_off(spark, ARROW_WRITE_CONF):
+        raise NotPlainError(f"{ARROW_WRITE_CONF} is false")
+    moments = any(field.type in _MOMENTS for field in from_spark(df.schema))
+    for name, needed in (_READING | _READING_MOMENTS if moments else _READING).items():
+        if str(spark.conf.get(name)).lower() != needed:
+            raise NotPlainError(f"{name} is set")
+    if str(spark.sparkContext.getConf().get("spark.speculation", "false")).lower() != "false":
+        raise NotPlainError("files of attempts that came too late would stay")
+    session: JavaObject = spark._jsparkSession
+    if not session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.").isEmpty():
+        raise NotPlainError("Hadoop's configuration says how Parquet files are written")
+    # Who is told of queries is told what they read and write.
+    for listener in session.listenerManager().listListeners():
+        if not str(listener.getClass().getName()).startswith(_OF_SPARK):
+            raise NotPlainError("the session has listeners of queries")
+
+
+def _check_rows(df: DataFrame, plan: WritePlan) -> None:
+    """Check that the table stores the rows as they are: flat columns, nothing computed, cast or checked."""
+    rows, files = plan.rows, plan.files
+    if rows.defaults or rows.identities or rows.generated or rows.checks:
+        raise NotPlainError("the table computes or checks values")
+    given = from_spark(df.schema)
+    for field, at in zip(rows.table, match_names(given.names, rows.table), strict=True):
+        if is_nested(field.type) or field.type in (VARIANT, VOID):
+            raise NotPlainError(f"column {field.name} is of type {field.type}")
+        if at is not None and (
+            given.fields[at].type != field.type or COLLATIONS in given.fields[at].metadata
+        ):
+            raise NotPlainError(f"column {field.name} is cast")
+    if files.extra_columns or not given.fields:
+        raise NotPlainError("the files hold more than the rows")
+
+
+def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder: str) -> TaskResult:
+    """Write the rows of Parquet files into a folder of the table.
+
+    Raises
+    ------
+    NotPlainError
+        A file leaves a reader a choice, or executors cannot do it. The folder may hold files.
+    StorageError
+        A file cannot be written; the same.
+    """
+    if not found.tasks:
+        return TaskResult(timezone=plan.rows.timezone)
+    _check_first(plan, found)
+    task = _task(plan, found, folder)
+    count = len(found.tasks)
+    try:
+        written = map_in_arrow(df.sparkSession.range(0, count, 1, count), task, "result binary").collect()
+    except Exception as error:
+        ours = as_delta_error(error)
+        if ours is not None and ours.condition == PYTHON_WORKERS_WITHOUT_PACKAGE.name:
+            raise NotPlainError(ours.text) from error
+        raise
+    results: list[TaskResult] = []
+    read: Counter[str] = Counter()
+    there: dict[str, set[int]] = {}
+    for row in written:
+        result, rows = pickle.loads(row[0])
+        if isinstance(result, str):
+            raise NotPlainError(result)
+        results.append(result)
+        for path, (taken, of) in rows.items():
+            read[path] += taken
+            there.setdefault(path, set()).add(of)
+    if any(sizes != {read[path]} for path, sizes in there.items()):
+        raise NotPlainError("a file has changed meanwhile")
+    return TaskResult(
+        adds=[add for result in results for add in result.adds],
+        rows=sum(result.rows for result in results),
+        timezone=plan.rows.timezone,
+    )
+
+
+def _check_first(plan: WritePlan, found: PlainFiles) -> None:
+    """Look at one file before any task starts: mostly all are alike."""
+    first = found.tasks[0][0]
+    nothing = Split(first.path, first.size, 0, first.size + 1)
+    for _ in SplitRows(plan.storage, found.columns, [nothing]):
+        pass
+
+
+def _task(
+    plan: WritePlan, found: PlainFiles, folder: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                rows = SplitRows(plan.storage, found.columns, found.tasks[number])
+                result: TaskResult | str
+                try:
+                    result = write_rows(plan, rows, number, folder=folder)
+                except NotPlainError as why:
+                    result = str(why)
+                blob = pickle.dumps((result, rows.rows))
+                yield pa.RecordBatch.from_arrays([pa.array([blob], pa.binary())], names=["result"])
+
+    return write

@@ -1,0 +1,232 @@
+"""Spark Connect: run log reads and commits on the server, which holds the table.
+
+A client of Spark Connect need not reach the table's storage, nor have the same machine, folders or credentials as the
+server, where rows are read and written. So calls on the log go there too, through a data source that is nothing but a
+way in: a command is the commit of a write without rows, which Spark runs once, on the driver; a question is the
+planning of a read. Both travel as data (`wire.py`): neither side runs code that the other has sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+
+from delta_ds.api.delta_log import DeltaLog
+from delta_ds.conditions.session import UNREADABLE_MESSAGE
+from delta_ds.kernel.format.options.read import parse_read_options
+from delta_ds.kernel.format.options.session_facts import ORIGIN
+from delta_ds.kernel.transaction.origin import carried
+from delta_ds.spark.base import wire
+from delta_ds.spark.base.kinds.catalogs import server_holds_tables
+from delta_ds.spark.base.kinds.origin import origin_of
+from delta_ds.spark.base.kinds.sealed import (
+    Sealed,
+    is_registered,
+    open_value,
+    register_source,
+    seal,
+    seal_argument,
+)
+from delta_ds.spark.engines.session_facts import parse_options_of_read, with_facts_of_reads
+from delta_ds.spark.errors.translation import delta_errors, with_error_parameters
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import WriterCommitMessage
+    from pyspark.sql.types import StructType as SparkStructType
+
+FORMAT = "pydelta_server"
+
+_CALL = "call"
+_ORIGIN = "origin"
+# Spark keeps the plans of a session: without it, the same question would get the same answer again.
+_NONCE = "nonce"
+
+
+class ServerLog:
+    """The log of the table at a path of the server.
+
+    Parameters
+    ----------
+    spark
+        A session of Spark Connect.
+    path
+        As the server understands it: relative paths begin at the server's working directory.
+    options
+        `storage.*` and `fs.*` settings.
+    """
+
+    def __init__(self, spark: SparkSession, path: str, options: Mapping[str, str]) -> None:
+        self._spark = spark
+        self._path = path
+        self._options = dict(options)
+
+    def ask(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        """What `function(log, *arguments, **keywords)` answers on the server.
+
+        Parameters
+        ----------
+        function
+            One that `wire.py` lists, without effect: Spark may call it more than once.
+        arguments, keywords
+            As the answer, anything that `wire.py` has a form for.
+
+        Raises
+        ------
+        DeltaError
+            What the function raised.
+        """
+        options = self._call(function, arguments, keywords)
+        with delta_errors():
+            (row,) = self._spark.read.format(FORMAT).options(**options).load().collect()
+        return wire.decode(row[0])
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
+        """Call `function(log, *arguments, **keywords)` on the server, once; arguments as for `ask`.
+
+        Raises
+        ------
+        DeltaError
+            What the function raised.
+        """
+        options = self._call(function, arguments, keywords)
+        options[_ORIGIN] = origin_of(self._spark).to_text()
+        with delta_errors():
+            no_rows = self._spark.range(0, 0, 1, 1)
+            no_rows.write.format(FORMAT).mode("append").options(**options).save()
+
+    def _call(
+        self, function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> dict[str, str]:
+        if not is_registered(self._spark, FORMAT):
+            register_source(self._spark, ServerSource)
+        told = tuple(seal_argument(self._spark, one) for one in arguments)
+        # Not as plain text: Spark shows options.
+        call = _folded(wire.encode((function, told, dict(keywords))))
+        sealed = seal(self._spark, {**self._options, "path": self._path}, FORMAT)
+        return {**sealed, _CALL: call, _NONCE: uuid.uuid4().hex}
+
+
+Log: TypeAlias = DeltaLog | ServerLog
+
+
+def open_log(spark: SparkSession | None, path: str, options: Mapping[str, str]) -> Log:
+    """The log of the table at a path: of this process, or of the server of a Spark Connect session.
+
+    Parameters
+    ----------
+    spark
+        The session; None stands for a classic one.
+    path
+        A local path or URL.
+    options
+        `storage.*` and `fs.*` settings.
+    """
+    if spark is not None and server_holds_tables(spark):
+        return ServerLog(spark, str(path), with_facts_of_reads(spark, options))
+    parsed = parse_options_of_read(spark, {**options, "path": str(path)})
+    return DeltaLog(parsed.path, parsed.storage_options)
+
+
+def ask(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """What `function(log, ...)` answers, wherever the log is; see `ServerLog.ask`."""
+    if isinstance(log, ServerLog):
+        return log.ask(function, *arguments, **keywords)
+    return function(log, *arguments, **keywords)
+
+
+def fetch(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """As `ask`, where the answer is a value of this package."""
+    return ask(log, function, *arguments, **keywords)
+
+
+def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
+    """Call `function(log, ...)`, wherever the log is; see `ServerLog.run`."""
+    if isinstance(log, ServerLog):
+        log.run(function, *arguments, **keywords)
+    else:
+        function(log, *arguments, **keywords)
+
+
+@with_error_parameters
+class ServerSource(DataSource, Sealed):
+    """The data source through which `ServerLog` calls the server."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(self.opened(options))
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return "answer string"
+
+    def reader(self, schema: SparkStructType) -> DataSourceReader:
+        return _Question(dict(self.options))
+
+    def writer(self, schema: SparkStructType, overwrite: bool) -> DataSourceWriter:
+        return _Command(dict(self.options))
+
+
+class _Answer(InputPartition):
+    def __init__(self, text: str) -> None:
+        super().__init__(None)
+        self.text = text
+
+
+@with_error_parameters
+class _Question(DataSourceReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        # Here, and not in `read`: on the driver, where commands run too.
+        return [_Answer(wire.encode(_call_function(self._options)))]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[str]]:
+        assert isinstance(partition, _Answer)
+        yield (partition.text,)
+
+
+@with_error_parameters
+class _Command(DataSourceWriter):
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        from pyspark.sql.datasource import WriterCommitMessage
+
+        return WriterCommitMessage()
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        _call_function(self._options)
+
+
+def _call_function(options: Mapping[str, str]) -> Any:
+    function, arguments, keywords = wire.decode(_unfolded(options[_CALL]))
+    table = {name: text for name, text in options.items() if name not in (_CALL, _NONCE, _ORIGIN)}
+    opened = [open_value("an argument", one) for one in arguments]
+    with carried({ORIGIN: options.get(_ORIGIN, "{}")}):
+        return function(_open(table), *opened, **keywords)
+
+
+def _open(options: Mapping[str, str]) -> DeltaLog:
+    parsed = parse_read_options(options)
+    return DeltaLog(parsed.path, parsed.storage_options)
+
+
+def _folded(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode(), 1)).decode()
+
+
+def _unfolded(text: str) -> str:
+    try:
+        return zlib.decompress(base64.b64decode(text, validate=True)).decode()
+    except (ValueError, zlib.error) as error:
+        raise UNREADABLE_MESSAGE(reason=error) from error

@@ -1,0 +1,293 @@
+"""A classic session as commands see it: plans, expressions and Spark's own writer are at hand in the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from delta_ds.conditions.dml import INVALID_NON_DETERMINISTIC_EXPRESSIONS, UNSUPPORTED_SUBQUERY
+from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
+from delta_ds.kernel.files.rows.plan import ColumnsOf
+from delta_ds.records import dataclass
+from delta_ds.spark.base.kinds.environment import foreign_workers
+from delta_ds.spark.base.schema import from_spark
+from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
+from delta_ds.spark.engines.classic import resolution, snapshot_isolation
+from delta_ds.spark.engines.classic.catalyst import conditions
+from delta_ds.spark.engines.classic.columns import HIDDEN
+from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
+from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows
+from delta_ds.spark.engines.classic.scan import numbered_rows
+from delta_ds.spark.engines.classic.writer import refresh_cached_rows, stage
+from delta_ds.spark.engines.seam.classic_writes import ClassicWrites
+from delta_ds.spark.engines.seam.engine import CLASSIC, ResolutionScope, Resolved
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.format.schema.types import StructType
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.transaction.write.plan import WritePlan
+    from delta_ds.kernel.transaction.write.task import TaskResult
+    from delta_ds.spark.engines.seam.engine import RowRules, TablesRead, Transaction
+
+# --- expressions of a classic session, by Catalyst's trees of them
+
+
+class ClassicExpressions:
+    """See `Expressions`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def resolve(
+        self, scope: ResolutionScope, columns: Sequence[Column], sources: Sequence[Any], *, predicate: bool
+    ) -> list[Resolved] | None:
+        selected = scope.frame.select(*(c.alias(f"{HIDDEN}value_{i}") for i, c in enumerate(columns)))
+        found = resolution.resolve(scope.frame, selected, scope.context)
+        if found is None:
+            return None
+        types = [field.type for field in from_spark(selected.schema)]
+        resolved = []
+        for expression, kind, source in zip(found, types, sources, strict=True):
+            if predicate and expression.subquery:
+                raise scope.refuse(UNSUPPORTED_SUBQUERY, source)
+            if not expression.deterministic and (predicate or not scope.takes_random):
+                raise scope.refuse(INVALID_NON_DETERMINISTIC_EXPRESSIONS, source)
+            resolved.append(
+                Resolved(expression.column, kind, expression.text, source, subquery=expression.subquery)
+            )
+        return resolved
+
+    def predicates(
+        self, condition: Resolved, schema: StructType, timezone: str, alias: str | None
+    ) -> Sequence[Expression]:
+        return conditions.implied_predicates(self._spark, condition.column, _paths(schema), timezone)
+
+    def predicates_of_join(
+        self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
+    ) -> list[Expression]:
+        return conditions.demands_of(condition.column, rows, _paths(schema), timezone)
+
+    def equal_keys(
+        self, condition: Resolved, rows: DataFrame, source: DataFrame
+    ) -> Sequence[tuple[str, Column]]:
+        return conditions.equal_keys(condition.column, rows, source)
+
+    def columns_read(self, condition: Resolved, alias: str | None) -> set[str] | None:
+        return conditions.referenced_columns(self._spark, condition.column)
+
+    def functions_of_rows(self, sources: Iterable[object], alias: str | None) -> Sequence[Expression]:
+        """What else they read is seen while they are evaluated: `Engine.pinned`."""
+        return ()
+
+    def has_subqueries(self, columns: Iterable[Column]) -> bool:
+        jvm = Jvm.of(self._spark)
+        module = jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
+        return any(module.hasSubquery(jvm.expression(column)) for column in columns)
+
+    def are_one(self, columns: Sequence[Column]) -> bool:
+        return resolution.same_column(self._spark, columns)
+
+
+def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
+    def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
+        return names if schema.find(names[0]) is not None else None
+
+    return path
+
+
+# --- a classic session as commands see it: plans, expressions and Spark's own writer are at hand in the JVM
+
+_Table = TypeVar("_Table")
+
+_QUERY_ID = "sql.streaming.queryId"
+_DESCRIPTION = "spark.job.description"
+# Reading these again gives the same rows, at no cost worth speaking of.
+_CONSTANTS = frozenset(["LocalRelation", "Range", "OneRowRelation"])
+# Rows of so many bytes go to every executor.
+BROADCAST_BYTES = 128 << 20
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """See `RowRules`."""
+
+    columns_of: ColumnsOf
+
+    def applied(
+        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+    ) -> DataFrame | None:
+        try:
+            return stored_rows(rows, plan, places, unchecked)
+        except NotNative:
+            return None
+
+
+class Classic:
+    """See `Engine`; what Spark's own reader and writer cannot do is told of, and done by tasks with this package."""
+
+    kind = CLASSIC
+    fixes_values = True
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.expressions = ClassicExpressions(spark)
+        self.writes = ClassicWrites(spark)
+
+    # --- rows
+
+    def numbered_rows(
+        self,
+        snapshot: Snapshot | None,
+        options: Mapping[str, str],
+        numbers: pa.Array,
+        timezone: str,
+        names: tuple[str, str],
+    ) -> DataFrame | None:
+        if snapshot is None or is_off(self._spark, NATIVE_SCAN_CONF):
+            return None
+        try:
+            return numbered_rows(self._spark, snapshot, options, numbers, timezone, names)
+        except NotNative as why:
+            PORTABLE_SCAN.log(reason=why.reason)
+            return None
+
+    def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
+        return resolution.under_ids(frame, ids)
+
+    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> resolution.ExpressionContext:
+        return resolution.ExpressionContext(frame, given)
+
+    def columns(self, frame: DataFrame) -> list[Column]:
+        return resolution.attributes(frame)
+
+    def has_same_columns(self, one: DataFrame, other: DataFrame) -> bool:
+        return one is other or resolution.same_output(one, other)
+
+    def check_join(self, joined: DataFrame, left: DataFrame, right: DataFrame) -> None:
+        if not resolution.joins(joined, left, right):
+            raise ValueError("the two sides of a merge must be frames of their own, joined as they are")
+
+    def is_constant(self, frame: DataFrame) -> bool:
+        plan = frame._jdf.queryExecution().analyzed()
+        while plan.nodeName() == "SubqueryAlias":
+            plan = plan.child()
+        return plan.nodeName() in _CONSTANTS
+
+    def reads_by_python(self, frame: DataFrame) -> bool:
+        """That Spark's own reader reads the newest version of a table the command notices: `CommandSnapshots.reads`.
+
+        A version that is named, and what was read before the command, is the same whoever commits.
+        """
+        return "RelationV2" in str(Jvm.of(self._spark).logical_plan(frame).treeString())
+
+    @contextmanager
+    def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
+        from pyspark import StorageLevel
+
+        frame.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            yield frame
+        finally:
+            frame.unpersist()
+
+    def variable_bytes(self, frame: DataFrame) -> Column:
+        """Nested values are measured as text."""
+        from pyspark.sql import functions as F
+        from pyspark.sql import types as T
+
+        size = F.lit(0).cast("bigint")
+        long = (T.StringType, T.BinaryType, T.ArrayType, T.MapType, T.StructType, T.VariantType)
+        for column, field in zip(self.columns(frame), frame.schema, strict=True):
+            if isinstance(field.dataType, long):
+                value = column if isinstance(field.dataType, T.BinaryType) else column.cast("string")
+                size += F.coalesce(F.octet_length(value), F.lit(0))
+        return size
+
+    def fits_executors(self, frame: DataFrame, rows: int, variable_bytes: int) -> bool:
+        if str(self._spark.conf.get("spark.sql.autoBroadcastJoinThreshold")).startswith("-"):
+            return False
+        row_bytes = int(frame._jdf.schema().defaultSize())
+        return rows * row_bytes + variable_bytes <= BROADCAST_BYTES
+
+    # --- writing
+
+    def row_rules(self) -> RowRules | None:
+        try:
+            return _Rules(columns_of(self._spark))
+        except NotNative:
+            return None
+
+    def write(
+        self,
+        rows: DataFrame,
+        plan: WritePlan,
+        options: Mapping[str, str],
+        folder: str,
+        problem: str | None,
+    ) -> TaskResult | None:
+        if is_off(self._spark, NATIVE_WRITE_CONF):
+            return None
+        try:
+            if problem is not None:
+                raise NotNative(problem)
+            return stage(rows, plan, options, folder)
+        except NotNative as why:
+            PORTABLE_WRITE.log(reason=why.reason)
+            return None
+
+    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
+        return snapshot_isolation.pin_snapshots(self._spark, snapshot)
+
+    def refresh(self, table: str) -> None:
+        refresh_cached_rows(self._spark, table)
+
+    # --- jobs
+
+    def tasks(self, per_core: int, otherwise: int) -> int:
+        return per_core * self._spark.sparkContext.defaultParallelism
+
+    def cores(self, server_cores: int) -> int:
+        return self._spark.sparkContext.defaultParallelism
+
+    def runs_small_jobs(self) -> bool:
+        return True
+
+    def batch_function(
+        self,
+        apply: Callable[[_Table, DataFrame, Transaction | None], None],
+        table: _Table,
+        reopened: Callable[[SparkSession], _Table],
+    ) -> Callable[[DataFrame, int], None]:
+        def function(batch: DataFrame, number: int) -> None:
+            query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+            apply(table, batch, None if query is None else (query, number))
+
+        return function
+
+    @contextmanager
+    def described(self, text: str) -> Iterator[None]:
+        context = self._spark.sparkContext
+        before = context.getLocalProperty(_DESCRIPTION)
+        context.setJobDescription(text)
+        try:
+            yield
+        finally:
+            context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away
+
+    def send(self, archive: Callable[[str], str]) -> str:
+        context = self._spark.sparkContext
+        # Executors fetch it from the driver when they start; this folder is there as long as the application is.
+        context.addPyFile(archive(str(context._temp_dir)))
+        return "executors"
+
+    def workers(self) -> tuple[bool, str]:
+        problem = foreign_workers(self._spark)
+        if problem is None:
+            return True, str(self._spark.sparkContext.pythonExec)
+        FOREIGN_WORKERS.log(reason=problem)
+        return False, problem

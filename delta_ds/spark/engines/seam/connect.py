@@ -1,0 +1,143 @@
+"""A session of Spark Connect as commands see it: plans and expressions are the server's, and are asked for by text."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, TypeVar
+
+from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.engines.seam.connect_expressions import ConnectExpressions
+from delta_ds.spark.engines.seam.connect_writes import ConnectWrites
+from delta_ds.spark.engines.seam.engine import CONNECT
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.transaction.write.plan import WritePlan
+    from delta_ds.kernel.transaction.write.task import TaskResult
+    from delta_ds.spark.engines.seam.engine import TablesRead, Transaction
+
+_Table = TypeVar("_Table")
+
+
+class Connect:
+    """See `Engine`. What only a JVM can tell is not known; the server resolves expressions anew for each query."""
+
+    kind = CONNECT
+    fixes_values = False
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.expressions = ConnectExpressions()
+        self.writes = ConnectWrites()
+
+    # --- rows
+
+    def numbered_rows(
+        self,
+        snapshot: Snapshot | None,
+        options: Mapping[str, str],
+        numbers: pa.Array,
+        timezone: str,
+        names: tuple[str, str],
+    ) -> DataFrame | None:
+        return None
+
+    def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
+        return frame
+
+    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> None:
+        """None: what may differ is computed once, and kept."""
+
+    def columns(self, frame: DataFrame) -> list[Column]:
+        return [frame[quoted(name)] for name in frame.columns]
+
+    def has_same_columns(self, one: DataFrame, other: DataFrame) -> bool:
+        return False
+
+    def check_join(self, joined: DataFrame, left: DataFrame, right: DataFrame) -> None:
+        """Columns are told apart by the plans that they name."""
+
+    def is_constant(self, frame: DataFrame) -> bool:
+        return False
+
+    def reads_by_python(self, frame: DataFrame) -> bool:
+        return True
+
+    @contextmanager
+    def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
+        # What is only cached is computed again where the server does not know the plan for the same.
+        yield frame.localCheckpoint(eager=True)
+
+    def variable_bytes(self, frame: DataFrame) -> None:
+        """None."""
+
+    def fits_executors(self, frame: DataFrame, rows: int, variable_bytes: int) -> bool:
+        return False
+
+    # --- writing
+
+    def row_rules(self) -> None:
+        """None: a client has no session of the server's in which names mean Spark's functions only."""
+
+    def write(
+        self,
+        rows: DataFrame,
+        plan: WritePlan,
+        options: Mapping[str, str],
+        folder: str,
+        problem: str | None,
+    ) -> TaskResult | None:
+        return None
+
+    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
+        return nullcontext()
+
+    def refresh(self, table: str) -> None:
+        """Which rows the server has cached a client is not told."""
+
+    # --- jobs
+
+    def tasks(self, per_core: int, otherwise: int) -> int:
+        return otherwise
+
+    def cores(self, server_cores: int) -> int:
+        return server_cores
+
+    def runs_small_jobs(self) -> bool:
+        return False
+
+    def batch_function(
+        self,
+        apply: Callable[[_Table, DataFrame, Transaction | None], None],
+        table: _Table,
+        reopened: Callable[[SparkSession], _Table],
+    ) -> Callable[[DataFrame, int], None]:
+        """It runs in a process of the server, which is not told the query's id."""
+
+        def function(batch: DataFrame, number: int) -> None:
+            apply(reopened(batch.sparkSession), batch, None)
+
+        return function
+
+    def described(self, text: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def send(self, archive: Callable[[str], str]) -> str:
+        from pyspark.errors import PySparkException
+
+        with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as folder:
+            try:
+                self._spark.addArtifacts(archive(folder), pyfile=True)
+            except PySparkException as error:
+                # Its name is that of its contents, so what is there is the same.
+                if error.getCondition() != "ARTIFACT_ALREADY_EXISTS":
+                    raise
+        return "workers of this session"
+
+    def workers(self) -> tuple[bool, str]:
+        return True, "the server's, which are not looked at"

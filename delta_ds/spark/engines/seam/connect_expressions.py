@@ -1,0 +1,203 @@
+"""Expressions of a session of Spark Connect: the server is asked for their types, and text is read by the kernel.
+
+What the server makes of a `Column` is not shown, so nothing is known of one but its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.conditions.dml import UNSUPPORTED_SUBQUERY
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.format.expressions.tree import (
+    Call,
+    Column,
+    Expression,
+    columns,
+    conjuncts,
+    map_columns,
+    postorder,
+)
+from delta_ds.kernel.format.schema.types import DataType, StructType
+from delta_ds.records import replace
+from delta_ds.spark.base.schema import from_spark
+from delta_ds.spark.engines.classic.columns import HIDDEN
+from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+# Calls whose value changes with each binding.
+_MOVING = ("current_timestamp", "current_date")
+
+
+class ConnectExpressions:
+    """See `Expressions`."""
+
+    # --- resolving
+
+    def resolve(
+        self,
+        scope: ResolutionScope,
+        columns: Sequence[SparkColumn],
+        sources: Sequence[Any],
+        *,
+        predicate: bool,
+    ) -> list[Resolved] | None:
+        for source in sources:
+            if predicate and _has_subquery(source):
+                raise scope.refuse(UNSUPPORTED_SUBQUERY, source)
+        spelled = tuple(source if isinstance(source, str) else id(source) for source in sources)
+        found = scope.cache.find(
+            (scope.label, scope.clause, predicate, spelled), partial(_asked, scope, columns, predicate)
+        )
+        return [
+            _placed(scope, column, kind, source, clashes=clashes)
+            for column, (kind, clashes), source in zip(columns, found, sources, strict=True)
+        ]
+
+    def has_subqueries(self, columns: Iterable[SparkColumn]) -> bool:
+        return False
+
+    def are_one(self, columns: Sequence[SparkColumn]) -> bool:
+        return False
+
+    # --- in the kernel's terms
+
+    def predicates(
+        self, condition: Resolved, schema: StructType, timezone: str, alias: str | None
+    ) -> Sequence[Expression]:
+        whole = _parsed(condition.source, alias)
+        return [part for each in whole for part in conjuncts(each) if not _moves(part)]
+
+    def predicates_of_join(
+        self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
+    ) -> list[Expression]:
+        if alias is None:
+            return []
+        parts = (p for whole in _parsed(condition.source, None) for p in conjuncts(whole) if not _moves(p))
+        return [
+            _without_qualifier(part, alias)
+            for part in parts
+            if all(len(c.path) > 1 and c.path[0].lower() == alias.lower() for c in columns(part))
+        ]
+
+    def equal_keys(
+        self, condition: Resolved, rows: DataFrame, source: DataFrame
+    ) -> Sequence[tuple[str, SparkColumn]]:
+        return ()
+
+    def columns_read(self, condition: Resolved, alias: str | None) -> set[str] | None:
+        parts = _parsed(condition.source, alias)
+        return {column.path[0] for part in parts for column in columns(part)} if parts else None
+
+    def functions_of_rows(self, sources: Iterable[object], alias: str | None) -> Sequence[Expression] | None:
+        """Each has to be one of the kernel's through and through, or a constant of Python.
+
+        A function of SQL, say, may hold a query.
+        """
+        from pyspark.sql import Column
+
+        trees: list[Expression] = []
+        for source in sources:
+            if isinstance(source, Column):
+                return None
+            if isinstance(source, str):
+                found = _parsed(f"({source}) IS NULL", alias)
+                if not found or any(map(_moves, found)):
+                    return None
+                trees += found
+        return trees
+
+
+def _asked(
+    scope: ResolutionScope, columns: Sequence[SparkColumn], predicate: bool
+) -> list[tuple[DataType, bool]]:
+    analysed = _analysed(scope.frame, columns, random=scope.takes_random and not predicate)
+    kinds = [field.type for field in from_spark(analysed.schema)]
+    return [(kind, _clashes(scope, column, kind)) for column, kind in zip(columns, kinds, strict=True)]
+
+
+def _analysed(frame: DataFrame, columns: Sequence[SparkColumn], *, random: bool) -> DataFrame:
+    """A projection analysed by Spark; its errors become those of the command.
+
+    A filter does not take aggregates, and a join neither these nor what is not the same each time; a projection
+    would.
+    """
+    condition = columns[0].isNull()
+    for column in columns[1:]:
+        condition = condition & column.isNull()
+    if random:
+        checked = frame.where(condition)
+    else:
+        checked = frame.join(frame.sparkSession.range(0).select(), condition, "left_semi")
+    return checked.select(*(c.alias(f"{HIDDEN}value_{i}") for i, c in enumerate(columns)))
+
+
+def _clashes(scope: ResolutionScope, column: SparkColumn, kind: DataType) -> bool:
+    """Whether an unresolved column means something else, or nothing, in the joined frame."""
+    from pyspark.errors import AnalysisException
+
+    if scope.joined is None:
+        return False
+    try:
+        seen = from_spark(scope.joined.select(column.alias("v")).schema).fields[0].type
+    except AnalysisException:
+        return True
+    return seen != kind
+
+
+def _placed(
+    scope: ResolutionScope, column: SparkColumn, kind: DataType, source: Any, *, clashes: bool
+) -> Resolved:
+    """An unresolved column for the joined frame, computed before the join where names would clash there."""
+    from pyspark.sql import functions as F
+
+    if not clashes:
+        return Resolved(column, kind, source_text(source), source)
+    name = f"{HIDDEN}value_{scope.label}_{len(scope.projections)}"
+    scope.projections[name] = column
+    return Resolved(F.col(name), kind, source_text(source), source, name)
+
+
+def _has_subquery(source: Any) -> bool:
+    """Whether SQL text holds a query; what is no text, or no SQL that can be read here, is left to Spark."""
+    import sqlglot
+    from sqlglot import exp
+
+    if not isinstance(source, str):
+        return False
+    try:
+        return sqlglot.parse_one(source, read="spark").find(exp.Query) is not None
+    except sqlglot.errors.SqlglotError:
+        return False
+
+
+def _parsed(source: Any, alias: str | None) -> list[Expression]:
+    """The tree of SQL text, without the table's name before its columns; none of what the kernel does not know."""
+    from delta_ds.kernel.format.expressions.sql import parse_predicate
+
+    if not isinstance(source, str):
+        return []
+    try:
+        tree = parse_predicate(source)
+    except DeltaError:
+        # Spark understands more than the kernel; then no file is skipped.
+        return []
+    return [_without_qualifier(tree, alias) if alias else tree]
+
+
+def _moves(tree: Expression) -> bool:
+    """Whether an expression depends on the current time, whose value changes with each binding."""
+    return any(isinstance(node, Call) and node.name in _MOVING for node in postorder(tree))
+
+
+def _without_qualifier(tree: Expression, alias: str) -> Expression:
+    def bare(column: Column) -> Column:
+        qualified = len(column.path) > 1 and column.path[0].lower() == alias.lower()
+        return replace(column, path=column.path[1:]) if qualified else column
+
+    return map_columns(tree, bare)

@@ -1,0 +1,139 @@
+"""The Java classes of `java/`, compiled in the driver and found by their names from then on.
+
+Spark loads catalogs and data sources by name, also later and in sessions that it makes itself; a class that only its
+compiler knows could not be named in a setting. Nothing is sent to executors.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.spark.base.session_conf import CATALOG_CLASS
+from delta_ds.spark.engines.classic.class_cache import compiled
+from delta_ds.spark.engines.classic.jvm import NotNative
+
+if TYPE_CHECKING:
+    from delta_ds.spark.base.kinds.java_object import JavaValue
+    from delta_ds.spark.engines.classic.jvm import Jvm
+
+PACKAGE = "pydelta"
+_PROVIDER = f"{PACKAGE}.Provider"
+_SERVICES = Path("META-INF", "services", "org.apache.spark.sql.sources.DataSourceRegister")
+_publishing = threading.Lock()
+
+
+def publish(jvm: Jvm, *, provider: bool) -> None:
+    """Make the classes known by name in the driver's JVM; once, and cheap from then on.
+
+    Parameters
+    ----------
+    provider
+        Whether Spark shall find the data source `delta`, which no other source may be called then.
+
+    Raises
+    ------
+    NotNative
+        This Spark has no compiler, other classes than the texts speak of, or a class loader that takes no folder.
+    """
+    from py4j.protocol import Py4JError
+
+    with _publishing:
+        if is_published(jvm):
+            return
+        try:
+            _publish(jvm, provider)
+        except (Py4JError, TypeError) as error:
+            cause = getattr(error, "java_exception", None)
+            text = cause.getMessage() if cause is not None else str(error)
+            raise NotNative(f"this Spark cannot compile the classes of {PACKAGE}: {text}") from error
+
+
+def is_published(jvm: Jvm) -> bool:
+    """Whether the JVM has the classes."""
+    return _find(jvm, CATALOG_CLASS) is not None
+
+
+def static(jvm: Jvm, name: str) -> JavaValue:
+    """One of the classes, for its static methods."""
+    return getattr(getattr(jvm.jvm, PACKAGE), name)
+
+
+def _find(jvm: Jvm, name: str) -> JavaValue:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return jvm.jvm.org.apache.spark.util.Utils.classForName(name, True, False)
+    except Py4JJavaError:
+        return None
+
+
+def _publish(jvm: Jvm, provider: bool) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="pydelta-classes-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name, code in _classes(jvm).items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(code)
+    if provider:
+        (folder / _SERVICES).parent.mkdir(parents=True)
+        (folder / _SERVICES).write_text(f"{_PROVIDER}\n", "utf-8")
+    _loader(jvm).addURL(jvm.jvm.java.io.File(f"{folder}/").toURI().toURL())
+    if not is_published(jvm):
+        raise NotNative("the driver's class loader does not look into a folder that was added to it")
+
+
+def _classes(jvm: Jvm) -> dict[str, bytes]:
+    """From file names to the classes' code: kept from an earlier session, or compiled."""
+    texts = {
+        f"{PACKAGE}/{entry.name}": entry.read_text("utf-8")
+        for entry in files(__package__).joinpath("java").iterdir()
+        if entry.name.endswith(".java")
+    }
+    return compiled(jvm.jvm, jvm.gateway, texts, lambda: _compile(jvm, texts))
+
+
+def _compile(jvm: Jvm, texts: Mapping[str, str]) -> dict[str, Any]:
+    """From file names to the classes' code, by the compiler of Spark's generated code."""
+    janino = jvm.jvm.org.codehaus.janino
+    resources = jvm.jvm.org.codehaus.commons.compiler.util.resource
+    finder = resources.MapResourceFinder()
+    units = jvm.gateway.new_array(resources.Resource, len(texts))
+    for number, name in enumerate(sorted(texts)):
+        finder.addResource(name, texts[name])
+        units[number] = finder.findResource(name)
+    made = jvm.jvm.java.util.HashMap()
+    compiler = janino.Compiler()
+    compiler.setIClassLoader(
+        janino.ClassLoaderIClassLoader(jvm.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    )
+    compiler.setSourceFinder(finder)
+    compiler.setClassFileFinder(resources.MapResourceFinder())
+    compiler.setClassFileCreator(resources.MapResourceCreator(made))
+    # Static methods of interfaces need it.
+    compiler.setSourceVersion(8)
+    compiler.setTargetVersion(8)
+    compiler.compile(units)
+    return dict(made)
+
+
+def _loader(jvm: Jvm) -> JavaValue:
+    """The class loader of the driver that takes further folders.
+
+    Raises
+    ------
+    NotNative
+        There is none.
+    """
+    loader = jvm.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    while loader is not None:
+        if loader.getClass().getName() == "org.apache.spark.util.MutableURLClassLoader":
+            return loader
+        loader = loader.getParent()
+    raise NotNative("the driver has no class loader that takes further folders")

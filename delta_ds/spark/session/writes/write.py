@@ -1,0 +1,96 @@
+"""Carry a write out: the one function that every way of writing rows ends in.
+
+Source: delta-spark, `WriteIntoDelta`, and its answers to the same calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.format.options.write import IGNORE, REPORT_FOLDER_OPTION
+from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
+from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.table_names import FORMAT, path_option
+from delta_ds.spark.engines.monkeypatch import call_original
+from delta_ds.spark.engines.seam.choice import engine_of
+from delta_ds.spark.engines.session_facts import facts_of
+from delta_ds.spark.errors.translation import delta_errors
+from delta_ds.spark.session.writes.columns import align
+from delta_ds.spark.session.writes.options import complete_options
+from delta_ds.spark.session.writes.request import SAVE, WriteRequest
+from delta_ds.spark.session.writes.target import existing_table, find_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_ds.spark.engines.seam.writes import Writes
+
+
+def write(request: WriteRequest) -> None:
+    """Write rows as they were asked to be written.
+
+    Raises
+    ------
+    NotADeltaTableError
+        The way of writing needs a table, and there is none.
+    TableExistsError
+        The mode is `error`, and there is a table, or another one has made it in the meantime.
+    DeltaError
+        The rows do not fit, the table cannot be written, or an option is not known; nothing was written.
+    """
+    spark = request.rows.sparkSession
+    facts = facts_of(spark)
+    options = complete_options(request, facts)
+    overwrite = request.mode == OVERWRITE
+    # What no table can honour is refused before one is looked at.
+    intent = batch_intent(options, OVERWRITE if overwrite else APPEND)
+    rows = request.rows
+    if request.way.is_aligned:
+        table = existing_table(spark, options, request.way.call)
+        rows = align(rows, table, request.way, intent.options, facts)
+    elif (
+        request.mode == IGNORE and path_option(options) is not None and find_table(spark, options) is not None
+    ):
+        return
+    writes = engine_of(spark).writes
+    try:
+        with writes.overflow_of_inserts():
+            _carry_out(rows, writes, options, overwrite=overwrite)
+    except SchemaError:
+        if rows is not request.rows:
+            # Constants that no column can hold are told first.
+            writes.check_constants(rows)
+        raise
+
+
+def insert_rows(df: DataFrame, options: Mapping[str, str], overwrite: bool) -> None:
+    """Write rows as `INSERT INTO` and `INSERT OVERWRITE` on a view of a table do.
+
+    Parameters
+    ----------
+    df
+        The rows, with the columns of the table.
+    options
+        `path`, and what the filesystem needs.
+    """
+    write(WriteRequest(df, SAVE, OVERWRITE if overwrite else APPEND, options))
+
+
+def _carry_out(rows: DataFrame, writes: Writes, options: Mapping[str, str], *, overwrite: bool) -> None:
+    """Write by Spark's own writer where that is possible, else by the data source."""
+    pending = writes.save(rows, options, overwrite=overwrite)
+    if pending is None:
+        return
+    rows, options = pending
+    spark = rows.sparkSession
+    sealed = seal(spark, with_session_settings(spark, options), FORMAT)
+    writer = rows.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**sealed)
+    # The commit is made in a process of its own.
+    with writes.reports() as folder, delta_errors():
+        if folder is not None:
+            writer = writer.option(REPORT_FOLDER_OPTION, folder)
+        call_original(writer, "save")
+    writes.refresh(options)

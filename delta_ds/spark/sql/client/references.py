@@ -1,0 +1,257 @@
+"""The tables by path in a query's text: found, and read by the data source.
+
+What is a reference stands where the grammar has a table, has a path in its name, and may say a version. Where that is,
+brackets and the words of clauses decide: the same text is a column where an expression stands.
+
+Source: Spark's `SqlBaseParser.g4`, `relation` and `queryPrimary`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from delta_ds.records import dataclass
+from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError, Tokens
+from delta_ds.spark.base.table_names import FORMATS, path_of_parts
+
+_CHANGES = ("TABLE_CHANGES", "TABLE_CHANGES_BY_PATH")
+
+# What of a query has come: nothing yet, FROM and what belongs to it, a step behind `|>`, another clause.
+_START, _RELATIONS, _PIPE, _OTHER = "start", "relations", "pipe", "other"
+# Clauses behind FROM in which neither a comma nor JOIN brings a table; VIEW is that of LATERAL VIEW.
+_CLAUSES = frozenset(
+    [
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "SORT",
+        "CLUSTER",
+        "DISTRIBUTE",
+        "WINDOW",
+        "LIMIT",
+        "OFFSET",
+        "VIEW",
+    ]
+)
+_SET_OPERATIONS = frozenset(["UNION", "INTERSECT", "EXCEPT", "MINUS"])
+# Behind these TABLE is a word of a statement; elsewhere it is a query of all rows.
+_OF_STATEMENTS = frozenset(
+    ["CREATE", "REPLACE", "ALTER", "DROP", "TRUNCATE", "ANALYZE", "REFRESH", "CACHE", "LAZY", "UNCACHE", "REPAIR"]
+    + ["INTO", "OVERWRITE", "ON", "EXTERNAL", "TEMPORARY", "STREAMING", "LOCK", "UNLOCK"]
+)  # fmt: skip
+_QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "MAP", "REDUCE")
+# Signs before an argument of a function.
+_BEFORE_ARGUMENT = ("(", ",", ">")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A table in a text, from one offset to another, and the read options that stand for it."""
+
+    start: int
+    end: int
+    options: dict[str, str]
+
+
+def find_references(text: str) -> list[Reference]:
+    """The tables by path in a statement, in order.
+
+    >>> find_references("SELECT * FROM delta.`/p` VERSION AS OF 3 AS t")
+    [Reference(start=14, end=40, options={'path': '/p', 'versionAsOf': '3'})]
+    >>> find_references("SELECT delta.`/p` FROM t AS delta")
+    []
+    """
+    if not any(name in text.lower() for name in (*FORMATS, "table_changes")):
+        return []
+    return list(_Finder(Tokens(text)).references())
+
+
+@dataclass(slots=True)
+class _Scope:
+    """The statement, or what stands between two brackets.
+
+    Attributes
+    ----------
+    query
+        Whether it holds clauses, and not expressions alone.
+    clause
+        See above.
+    expects
+        Whether a relation comes next.
+    merges
+        Whether the source of a MERGE is to come, behind USING.
+    """
+
+    query: bool
+    clause: str = _START
+    expects: bool = False
+    merges: bool = False
+
+
+class _Finder:
+    """Goes through the tokens of a text, with a scope for each bracket that is open."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._scopes: list[_Scope] = []
+
+    def references(self) -> Iterator[Reference]:
+        tokens = self._tokens
+        self._begin_statement()
+        while tokens.token().kind != "end":
+            if self._scopes[-1].expects:
+                yield from self._relation()
+            else:
+                self._step()
+
+    def _begin_statement(self) -> None:
+        tokens, scope = self._tokens, _Scope(query=True)
+        self._scopes = [scope]
+        if tokens.take("DESCRIBE") or tokens.take("DESC"):
+            tokens.take("TABLE")
+            _ = tokens.take("EXTENDED") or tokens.take("FORMATTED")
+            scope.expects = not self._follows_query()
+        scope.merges = tokens.follows("MERGE")
+
+    def _follows_query(self, ahead: int = 0) -> bool:
+        token = self._tokens.token(ahead)
+        is_name = self._tokens.token(ahead + 1).text == "."
+        return token.kind == "word" and token.text.upper() in _QUERY and not is_name
+
+    # --- where a relation may begin
+
+    def _relation(self) -> Iterator[Reference]:
+        """A table, a function, or a query or more relations in brackets."""
+        tokens, scope = self._tokens, self._scopes[-1]
+        if tokens.take("LATERAL"):
+            return
+        scope.expects = False
+        if tokens.take("("):
+            self._scopes.append(_Scope(True, _RELATIONS, expects=True))
+        elif self._follows_query():
+            self._step()
+        elif (reference := self._reference()) is not None:
+            yield reference
+        elif tokens.token().kind in ("word", "quoted"):
+            self._skip_name()
+
+    def _reference(self) -> Reference | None:
+        """Read a table by path; of anything else nothing is read."""
+        tokens = self._tokens
+        before, start = tokens.at, tokens.token().start
+        try:
+            options = _changes(tokens) if _is_changes(tokens) else _table(tokens)
+        except SqlSyntaxError:
+            options = None
+        if options is None:
+            tokens.at = before
+            return None
+        return Reference(start, tokens.token(-1).end, options)
+
+    def _skip_name(self) -> None:
+        """Pass over a name, whose parts are no keywords."""
+        try:
+            self._tokens.name()
+        except SqlSyntaxError:
+            self._tokens.at += 1
+
+    # --- everything else
+
+    def _step(self) -> None:
+        """Read one token, and what it says of those that follow."""
+        tokens, scope = self._tokens, self._scopes[-1]
+        token, before = tokens.token(), tokens.token(-1).text.upper() if tokens.at else ""
+        tokens.at += 1
+        if token.kind == "sign":
+            self._sign(token.text, scope)
+        elif token.kind != "word" or before == ".":
+            return
+        elif token.text.upper() == "TABLE":
+            of_query = scope.query and scope.clause == _START and before not in _OF_STATEMENTS
+            scope.expects = of_query or before in _BEFORE_ARGUMENT
+        elif scope.query:
+            _word(token.text.upper(), before, scope)
+
+    def _sign(self, sign: str, scope: _Scope) -> None:
+        if sign == "(":
+            self._scopes.append(_Scope(query=self._brackets_hold_query()))
+        elif sign == ")" and len(self._scopes) > 1:
+            self._scopes.pop()
+        elif sign == "," and scope.query and scope.clause == _RELATIONS:
+            scope.expects = True
+        elif sign == "|" and self._tokens.take(">"):
+            scope.clause = _PIPE
+        elif sign == ";" and len(self._scopes) == 1:
+            self._begin_statement()
+
+    def _brackets_hold_query(self) -> bool:
+        """Whether a query comes behind the bracket that was read, perhaps in further brackets."""
+        ahead = 0
+        while self._tokens.token(ahead).text == "(":
+            ahead += 1
+        return self._follows_query(ahead)
+
+
+def _word(word: str, before: str, scope: _Scope) -> None:
+    """What a word says of the query that it stands in."""
+    if word == "FROM":
+        # Not that of DELETE, which is no source, nor of IS DISTINCT FROM.
+        if before not in ("DELETE", "DISTINCT"):
+            scope.clause, scope.expects = _RELATIONS, True
+    elif word == "JOIN":
+        scope.expects = scope.clause in (_RELATIONS, _PIPE)
+    elif word == "USING" and scope.merges:
+        scope.merges, scope.expects = False, True
+    elif word in _SET_OPERATIONS:
+        scope.clause = _START
+    elif word == "SELECT" or (word in _CLAUSES and scope.clause == _RELATIONS):
+        scope.clause = _OTHER
+
+
+# --- a table
+
+
+def _table(tokens: Tokens) -> dict[str, str] | None:
+    path = path_of_parts(tokens.name())
+    return None if path is None else {"path": path, **_time_travel(tokens)}
+
+
+def _time_travel(tokens: Tokens) -> dict[str, str]:
+    before = tokens.at
+    tokens.take("FOR")
+    if (tokens.take("VERSION") or tokens.take("SYSTEM_VERSION")) and tokens.take("AS", "OF"):
+        return {"versionAsOf": _constant(tokens)}
+    if (tokens.take("TIMESTAMP") or tokens.take("SYSTEM_TIME")) and tokens.take("AS", "OF"):
+        tokens.take("TIMESTAMP")
+        return {"timestampAsOf": tokens.string()}
+    tokens.at = before
+    return {}
+
+
+def _is_changes(tokens: Tokens) -> bool:
+    return any(tokens.follows(name, "(") for name in _CHANGES)
+
+
+def _changes(tokens: Tokens) -> dict[str, str] | None:
+    by_path = tokens.follows("TABLE_CHANGES_BY_PATH")
+    tokens.at += 2
+    named = tokens.string()
+    path = named if by_path else path_of_parts(Tokens(named).name())
+    if path is None:
+        return None
+    options: dict[str, Any] = {"path": path, "readChangeFeed": "true"}
+    for word in ("starting", "ending"):
+        if tokens.take(",") and not tokens.take("NULL"):
+            kind = "Timestamp" if tokens.token().kind == "string" else "Version"
+            options[word + kind] = _constant(tokens)
+    for word in ("net", "keys"):
+        if tokens.take(","):
+            options[word] = tokens.string()
+    tokens.need(")")
+    return options
+
+
+def _constant(tokens: Tokens) -> str:
+    return tokens.string() if tokens.token().kind == "string" else str(tokens.integer())

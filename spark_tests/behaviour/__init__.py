@@ -1,0 +1,1 @@
+"""What the package does, room by room: mirrors the package."""

@@ -1,0 +1,205 @@
+"""A Spark Connect server whose Python has only this package, and a client, each in a process and folder of its own.
+
+Not in the tests' process: a session of Spark Connect changes what pyspark's functions do in all of it. And not by
+`builder.remote("local")`: servers that are started so all want the same port.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import multiprocessing
+import os
+import re
+import socket
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGE = ("delta_ds", "pyspark_pydelta.py")
+# Those of pyproject.toml. What pandas, grpcio and so on are for, only a client needs.
+DEPENDENCIES = ("pyspark", "numpy", "pyarrow", "fsspec", "sqlglot", "pyroaring", "tzdata")
+SECONDS = 120
+
+_SERVER = """
+import sys
+from pyspark.sql import SparkSession
+port, folder = sys.argv[1:]
+session = (SparkSession.builder.master("local[2]")
+    .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
+    .config("spark.connect.grpc.binding.port", port)
+    .config("spark.driver.memory", "1g").config("spark.ui.enabled", "false")
+    .config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "2")
+    .config("spark.sql.warehouse.dir", folder + "/warehouse").getOrCreate())
+session.sparkContext.setLogLevel("OFF")
+print("ready", flush=True)
+sys.stdin.read()
+session.stop()
+"""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a call in the client ended.
+
+    Attributes
+    ----------
+    kind
+        The class that was raised.
+    text
+        What it says.
+    recognised
+        What `as_delta_error` makes of it.
+    """
+
+    kind: str
+    text: str
+    recognised: BaseException | None
+
+
+class Client:
+    """A process with a session of Spark Connect: `client(function, ...)` is `function(spark, ...)` there."""
+
+    def __init__(self, pool: ProcessPoolExecutor, server_folder: Path, folder: Path) -> None:
+        self._pool = pool
+        self.server_folder = server_folder
+        self.folder = folder
+
+    def __call__(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What the function returns, or an error of this package that it raises."""
+        from pyspark import cloudpickle
+
+        called = self._pool.submit(_call, cloudpickle.dumps((function, arguments)))
+        result: T = cloudpickle.loads(called.result(SECONDS))
+        return result
+
+    def failure(self, function: Callable[..., object], *arguments: Any) -> Failure:
+        """How the function fails; that it does is made sure of."""
+        failure = self(_failure, function, arguments)
+        assert failure is not None, "nothing was raised"
+        return failure
+
+
+@contextmanager
+def connect_client(folder: Path) -> Iterator[Client]:
+    """Start a server and a client below a folder, and end both."""
+    server_folder, client_folder = folder / "server", folder / "client"
+    for each in (server_folder, client_folder):
+        each.mkdir()
+    python = make_python(folder / "python")
+    port = _free_port()
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    with (
+        open(folder / "server.log", "w") as log,
+        subprocess.Popen(
+            [python, "-c", _SERVER, str(port), str(folder)],
+            cwd=server_folder,
+            env={**environment, "PYSPARK_PYTHON": str(python)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as server,
+    ):
+        assert server.stdin is not None
+        assert server.stdout is not None
+        started = server.stdout.readline()
+        assert started == "ready\n", (folder / "server.log").read_text()[-4000:]
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, spawn, _connect, (f"sc://127.0.0.1:{port}", str(client_folder))) as pool:
+            yield Client(pool, server_folder, client_folder)
+        server.stdin.close()
+        server.wait(SECONDS)
+
+
+def make_python(folder: Path) -> Path:
+    """A Python that can import this package and what it depends on, by links to what is installed here."""
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in PACKAGE:
+        (site / name).symlink_to(ROOT / name)
+    for distribution in closure(DEPENDENCIES):
+        tops = {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
+        for top in tops:
+            (site / top).symlink_to(str(distribution.locate_file(top)))
+    return folder / "bin" / "python"
+
+
+def closure(names: tuple[str, ...]) -> list[importlib.metadata.Distribution]:
+    """These distributions and all that they require, as far as they are installed here."""
+    found: dict[str, importlib.metadata.Distribution] = {}
+    waiting = list(names)
+    while waiting:
+        match = re.match(r"[\w.-]+", waiting.pop())
+        assert match is not None
+        name = match.group().lower().replace("_", "-")
+        installed = name not in found and next(iter(importlib.metadata.distributions(name=name)), None)
+        if installed:
+            found[name] = installed
+            waiting += [text for text in installed.requires or () if "extra ==" not in text]
+    return list(found.values())
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+_sessions: list[Any] = []
+_urls: list[str] = []
+
+
+def another_session() -> Any:
+    """A second session of the client that this is called in; `newSession` is new in Spark 4.3."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.remote(_urls[0]).create()
+
+
+def _connect(url: str, folder: str) -> None:
+    _urls.append(url)
+    os.chdir(folder)
+    # Of another server, that another test started in this process's parent.
+    os.environ.pop("SPARK_CONNECT_AUTHENTICATE_TOKEN", None)
+    from pyspark.sql import SparkSession
+
+    _sessions.append(SparkSession.builder.remote(url).getOrCreate())
+
+
+def _call(pickled: bytes) -> bytes:
+    from pyspark import cloudpickle
+    from pyspark.errors import PySparkException
+
+    from delta_ds.exceptions import DeltaError
+
+    function, arguments = cloudpickle.loads(pickled)
+    try:
+        return bytes(cloudpickle.dumps(function(_sessions[0], *arguments)))
+    except DeltaError:
+        raise
+    except PySparkException as error:
+        # Others of Spark cannot be pickled, which would end this process.
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+
+
+def _failure(spark: Any, function: Callable[..., object], arguments: tuple[Any, ...]) -> Failure | None:
+    from delta_ds.spark.errors.translation import as_delta_error
+
+    try:
+        function(spark, *arguments)
+    except Exception as error:
+        return Failure(type(error).__name__, str(error), as_delta_error(error))
+    return None
+
+
+if __name__ == "__main__":
+    print(make_python(Path(sys.argv[1])))

@@ -1,0 +1,208 @@
+"""A server that `python -m delta_ds connect-server` has started: its clients have Delta's SQL and names."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import delta_ds
+from delta_ds import DeltaTable
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.spark.connect_server import settings_of
+from spark_tests.behaviour.spark.connect_server import SECONDS, Client, _connect, another_session
+
+pytestmark = [pytest.mark.connect, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    folder = tmp_path_factory.mktemp("connect_server")
+    (folder / "client").mkdir()
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+    }
+    command = [sys.executable, "-m", "delta_ds", "connect-server", "--port", "0"]
+    command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    with (
+        open(folder / "server.log", "w") as log,
+        subprocess.Popen(
+            command, cwd=folder, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            stdout=subprocess.PIPE, stderr=log, text=True,
+        ) as process,
+    ):  # fmt: skip
+        assert process.stdout is not None
+        started = process.stdout.readline()
+        assert started.startswith("serving sc://"), (folder / "server.log").read_text()[-4000:]
+        spawn = multiprocessing.get_context("spawn")
+        url = started.split()[1]
+        with ProcessPoolExecutor(1, spawn, _connect, (url, str(folder / "client"))) as pool:
+            yield Client(pool, folder, folder / "client")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0
+
+
+def run(spark: SparkSession, *texts: str) -> list[list[tuple[Any, ...]]]:
+    return [[tuple(row) for row in spark.sql(text).collect()] for text in texts]
+
+
+def test_names_statements_and_paths_work_without_a_call_of_the_client(server: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        run(
+            spark,
+            "CREATE TABLE t (id BIGINT, v STRING) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+            "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+            "UPDATE t SET v = concat(v, '!') WHERE id = 1",
+            "DELETE FROM t WHERE id = 3",
+            "MERGE INTO t USING (SELECT 4 AS id, 'd' AS v) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+            "ALTER TABLE t ADD COLUMNS (n INT)",
+            "OPTIMIZE t",
+            f"CREATE TABLE delta.`{path}` SHALLOW CLONE t VERSION AS OF 1",
+            "CREATE VIEW seen AS SELECT id FROM t",
+        )
+        return [
+            sorted(run(spark, "SELECT * FROM t")[0]),
+            sorted(run(spark, "SELECT id FROM t VERSION AS OF 1")[0]),
+            sorted(run(spark, f"SELECT id FROM delta.`{path}`")[0]),
+            run(spark, "SELECT count(*) FROM seen")[0],
+            [row[4] for row in run(spark, "DESCRIBE HISTORY t LIMIT 2")[0]],
+            spark.table("t").where("id > 1").count(),
+        ]
+
+    rows = [(1, "a!", None), (2, "b", None), (4, "d", None)]
+    three = [(1,), (2,), (3,)]
+    assert server(program, str(tmp_path / "c")) == [
+        rows, three, three, [(3,)], ["OPTIMIZE", "ADD COLUMNS"], 2,
+    ]  # fmt: skip
+
+
+def test_every_session_of_the_server_has_them(server: Client) -> None:
+    def program(spark: SparkSession) -> list[Any]:
+        session = another_session()
+        run(session, "CREATE TABLE other USING delta AS SELECT 1L AS id", "VACUUM other DRY RUN")
+        session.range(2).write.format("delta").mode("append").saveAsTable("other")
+        return [
+            sorted(run(session, "SELECT id FROM other")[0]),
+            run(session, "DESCRIBE DETAIL other")[0][0][0],
+        ]
+
+    assert server(program) == [[(0,), (1,), (1,)], "delta"]
+
+
+def test_parameters_and_change_feeds_reach_the_server_s_parser(server: Client) -> None:
+    def program(spark: SparkSession) -> list[Any]:
+        session = another_session()
+        run(
+            session,
+            "CREATE TABLE fed USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') AS SELECT 1 AS id",
+            "INSERT INTO fed VALUES (2), (3)",
+        )
+        session.sql("DELETE FROM fed WHERE id = :x", {"x": 2}).collect()
+        session.sql("VACUUM fed RETAIN ? HOURS DRY RUN", [200]).collect()
+        return [
+            sorted(run(session, "SELECT id, _change_type FROM table_changes('fed', 1)")[0]),
+            [
+                tuple(row)
+                for row in session.sql("DESCRIBE HISTORY fed LIMIT :n", {"n": 1}).select("version").collect()
+            ],
+        ]
+
+    assert server(program) == [[(2, "delete"), (2, "insert"), (3, "insert")], [(2,)]]
+
+
+def test_the_function_of_paths_is_the_registered_session_s_own(server: Client) -> None:
+    failure = server.failure(run, "SELECT * FROM pydelta('/p')")
+    assert "UNRESOLVABLE_TABLE_VALUED_FUNCTION" in failure.text
+
+
+def test_a_registered_client_leaves_the_text_to_the_server(server: Client) -> None:
+    def program(spark: SparkSession) -> list[Any]:
+        session = another_session()
+        registration = delta_ds.register(session)
+        run(session, "CREATE TABLE mine USING delta AS SELECT 1 AS id", "INSERT INTO mine VALUES (2)")
+        (deleted,) = run(session, "WITH x AS (SELECT 1) DELETE FROM mine WHERE id = 1")
+        session.range(3, 5).selectExpr("cast(id AS int)").write.format("delta").mode("append").saveAsTable(
+            "mine"
+        )
+        DeltaTable.forName(session, "mine").delete("id = 4")
+        return [str(registration.sql), deleted, sorted(run(session, "SELECT * FROM mine")[0])]
+
+    said, deleted, rows = server(program)
+    assert said.startswith("on: the server's")
+    assert (deleted, rows) == ([(1,)], [(2,), (3,)])
+
+
+def test_errors_of_statements_are_those_of_a_classic_session(server: Client) -> None:
+    assert "PARSE_SYNTAX_ERROR" in server.failure(run, "VACUUM t RETAIN many HOURS").text
+    assert "TABLE_OR_VIEW_NOT_FOUND" in server.failure(run, "DELETE FROM nothing").text
+
+    def constraint(spark: SparkSession) -> None:
+        run(
+            spark,
+            "CREATE TABLE c USING delta AS SELECT 1 AS id",
+            "ALTER TABLE c ADD CONSTRAINT p CHECK (id > 0)",
+        )
+        run(spark, "INSERT INTO c VALUES (0)")
+
+    assert "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in server.failure(constraint).text
+
+
+def test_a_setting_has_a_value() -> None:
+    assert settings_of(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
+    with pytest.raises(InvalidOptionError, match="NAME=VALUE"):
+        settings_of(["a"])
+
+
+def test_streams_are_resolved_by_the_server(server: Client, tmp_path: Path) -> None:
+    """Of a client that registered nothing: by name, by path, as a statement; into names and paths."""
+
+    def program(spark: SparkSession, folder: str) -> list[Any]:
+        session = another_session()
+        run(session, "CREATE TABLE streamed (id BIGINT) USING delta", "INSERT INTO streamed VALUES (1), (2)")
+        (detail,) = session.sql("DESCRIBE DETAIL streamed").collect()
+
+        def count(stream: Any, name: str, table: str | None = None, **options: str) -> list[Any]:
+            rows = stream.selectExpr("id", "id % 2 AS p")
+            writer = rows.writeStream.format("delta").option("checkpointLocation", f"{folder}/c_{name}")
+            writer = writer.options(**options).partitionBy("p").trigger(availableNow=True)
+            query = writer.start(f"{folder}/{name}") if table is None else writer.toTable(table)
+            assert query.awaitTermination(SECONDS)
+            target = f"delta.`{folder}/{name}`" if table is None else table
+            (made,) = session.sql(f"DESCRIBE DETAIL {target}").collect()
+            return [session.table(target).count(), made.partitionColumns]
+
+        reader = session.readStream
+        return [
+            count(reader.table("streamed"), "a"),
+            count(session.sql("SELECT * FROM STREAM streamed"), "b"),
+            count(reader.format("delta").option("maxFilesPerTrigger", 1).load(detail.location), "c"),
+            count(reader.table("streamed"), "d", "streamed_into"),
+            count(reader.table("streamed"), "e", "streamed_into"),
+        ]
+
+    assert server(program, str(tmp_path)) == [[2, ["p"]]] * 4 + [[4, ["p"]]]
+    assert "UNSUPPORTED_OUTPUT_MODE" in server.failure(_update, str(tmp_path)).text
+
+
+def _update(spark: SparkSession, folder: str) -> None:
+    session = another_session()
+    counts = session.readStream.table("streamed").groupBy().count()
+    writer = counts.writeStream.format("delta").option("checkpointLocation", f"{folder}/u")
+    writer.outputMode("update").trigger(availableNow=True).start(f"{folder}/updated").awaitTermination(
+        SECONDS
+    )

@@ -1,0 +1,1 @@
+"""What other engines, stores and services write, read and answer."""

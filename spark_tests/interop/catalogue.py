@@ -1,8 +1,0 @@
-"""All tables that are written for other engines."""
-
-from __future__ import annotations
-
-from spark_tests.interop import tables_of_features, tables_of_layouts, tables_of_logs, tables_of_types
-from spark_tests.interop.written import CASES
-
-__all__ = ["CASES", "tables_of_features", "tables_of_layouts", "tables_of_logs", "tables_of_types"]
