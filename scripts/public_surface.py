@@ -1,7 +1,8 @@
 """What is public, as lines of text: names with signatures, options, conditions, the command line and the rest.
 
-`spark_tests/product/public_surface` has them as they were promised (`docs/compatibility.md`). `scripts/generate_docs.py`
-writes what is new there; what is gone or different it refuses, unless it is told `--accept-changes`.
+`spark_tests/product/public_surface` has them as they were promised (`docs/compatibility.md`).
+`scripts/generate_docs.py` writes what is new there; what is gone or different it refuses, unless it is told
+`--accept-changes`.
 """
 
 from __future__ import annotations

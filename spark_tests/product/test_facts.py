@@ -20,7 +20,7 @@ from delta_ds.kernel.format.options.write import WRITE_OPTIONS
 from delta_ds.kernel.format.properties import PROPERTIES
 from delta_ds.kernel.format.schema import field_metadata
 
-PACKAGE = Path(environment.__file__).resolve().parents[1]
+PACKAGE = Path(environment.__file__).resolve().parents[2]
 # The module that may write the names, and the names.
 HOMES = {
     "kernel/format/properties.py": {*PROPERTIES},

@@ -19,9 +19,11 @@ from delta_ds.testing import TableBuilder
 HEAVY = {"pyspark", "pandas", "sqlglot", "pyarrow", "numpy", "fsspec", "pyarrow.dataset"}
 _NOT_FOR_PLANNING = {
     "pandas", "sqlglot", "pyarrow.dataset", "pyspark", "fsspec", "dataclasses", "difflib",
-    *(f"delta_ds.kernel.{room}" for room in ("commands", "write", "transaction", "alter", "changes", "streaming",
-                                             "options", "data.read.reader", "expressions.functions")),
+    *(f"delta_ds.kernel.{room}" for room in ("commands", "format.options", "files.read.reader",
+                                             "format.expressions.functions")),
 }  # fmt: skip
+# What `DeltaLog` stands on; transactions are loaded by the first of them.
+_OF_TRANSACTIONS = {"delta_ds.kernel.transaction", "delta_ds.kernel.transaction.table_log"}
 _MOST_MODULES = 103
 _REPORT = "import sys, json; print(json.dumps(sorted(sys.modules)))"
 
@@ -79,6 +81,7 @@ def test_opening_and_planning_load_only_what_they_use(
         loaded(_PLAN, *tables)  # what the cache holds from now on is read
     found = loaded(_PLAN, *tables)
     assert found & _NOT_FOR_PLANNING == set()
+    assert {name for name in found if name.startswith("delta_ds.kernel.transaction")} == _OF_TRANSACTIONS
     ours = sorted(name for name in found if name.startswith("delta_ds."))
     # A module costs a third of a millisecond at least: one more is for a reason.
     assert len(ours) <= _MOST_MODULES, ours

@@ -17,7 +17,8 @@ from delta_ds import DeltaError, DeltaLog, DeltaTable, Scan, Snapshot, Transacti
 from spark_tests.product import public_api
 
 CALLABLES = public_api.callables()
-# Gives the package to the executors of the application, for its whole life; `spark_tests/behaviour/spark/test_ship.py` runs it.
+# Gives the package to the executors of the application, for its whole life; `spark_tests/behaviour/spark/test_ship.py`
+# runs it.
 _NOT_RUN = {"delta_ds.ship"}
 
 

@@ -1,1 +1,1 @@
-"""What the protocol says of tables, without I/O: actions, features, properties, schemas, expressions, options, values."""
+"""What the protocol says of tables: actions, features, properties, schemas, expressions, options, values."""

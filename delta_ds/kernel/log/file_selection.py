@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.base.arrow_buffers import numbers
-from delta_ds.kernel.log.checkpoint_adds import CheckpointPart
+from delta_ds.kernel.log.checkpoint_adds import CheckpointPart, KeptColumns
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 from delta_ds.kernel.log.file_actions import working_schema
-from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.live_files import FileFilter
 from delta_ds.kernel.log.parts import Map, Part, pieces
 from delta_ds.kernel.log.reconcile import untouched

@@ -18,9 +18,9 @@ from delta_ds.events.log import CHECKPOINT_READ_ANEW
 from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.base.arrow_buffers import field_of, mask, numbers
 from delta_ds.kernel.format.values.statistics import FilesToPrune
+from delta_ds.kernel.log.checkpoint_adds import KeptColumns
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, UnreadableCheckpointError
 from delta_ds.kernel.log.file_actions import canonical_paths, keys_of_files
-from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.later_statistics import LaterStatistics
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -75,7 +75,7 @@ class LiveFiles:
 
     @cached_property
     def canonical_paths(self) -> pa.ChunkedArray:
-        """`path` in the form by which files are compared; see `paths.canonical_path`."""
+        """`path` in the form by which files are compared; see `file_actions.canonical_path`."""
         return canonical_paths(self.table["path"], self.storage)
 
     def take(self, rows: pa.Int64Array) -> LiveFiles:

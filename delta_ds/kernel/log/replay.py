@@ -32,6 +32,7 @@ from delta_ds.kernel.log.checkpoint import (
     locate_files,
     read_single_actions,
 )
+from delta_ds.kernel.log.checkpoint_adds import KeptColumns
 from delta_ds.kernel.log.commit import (
     Commit,
     full_name,
@@ -43,7 +44,6 @@ from delta_ds.kernel.log.commit import (
 from delta_ds.kernel.log.file_actions import actions_schema, working_schema
 from delta_ds.kernel.log.file_selection import OlderFiles, select
 from delta_ds.kernel.log.json_actions import parse_file_actions
-from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.parts import parts_of
 from delta_ds.kernel.log.reconcile import align, files_of_tables, reconcile, untouched

@@ -13,9 +13,9 @@ from delta_ds.kernel.format.protocol_checks import check_managed
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log import cache, history
+from delta_ds.kernel.log.checkpoint_adds import KeptColumns
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
-from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state, select_files
 from delta_ds.kernel.log.segment import LogFileGoneError, LogSegment, find_segment, with_fallback

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.fsspec_types import Filesystem
 
 # --- conditional puts as one request each: clients of stores repeat requests on their own, and then know too little
-# A refusal of the third request says nothing of the first, which may have been done and its answer lost, or may still be
-# on its way. So nobody repeats a request here but who judges every answer: `RemoteStorage.create` and the log store.
+# A refusal of the third request says nothing of the first, which may have been done and its answer lost, or may still
+# be on its way. So nobody repeats a request here but who judges every answer: `RemoteStorage.create` and the log store.
 
 _once: ContextVar[bool] = ContextVar("delta_ds_once", default=False)
 _HOOK = "delta-ds-once"

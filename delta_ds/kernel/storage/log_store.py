@@ -135,8 +135,8 @@ def uncertain_error(table: str, version: int, problem: Exception) -> UncertainWr
 
 
 # --- the log store of tables on S3: conditional puts, and a look for writers who decide commits in another way
-# Those who ask DynamoDB leave temporary commits in the log. Old versions of this package and delta-spark then put commits
-# in their places unconditionally, over what is there: they cannot be kept from it here, but they can be named.
+# Those who ask DynamoDB leave temporary commits in the log. Old versions of this package and delta-spark then put
+# commits in their places unconditionally, over what is there: they cannot be kept from it here, but they can be named.
 
 _TEMPORARY = "_delta_log/.tmp"
 

@@ -566,7 +566,7 @@ class Transaction:
         operation
             One of `kernel/format/operations.py`, or a name for the history.
         parameters, metrics, user_metadata, tags
-            For the history; see `commit_info.build`.
+            For the history; see `commit_loop.build`.
         changes_data
             Whether the operation counts as one that changes rows; as the operation says if None.
         retry

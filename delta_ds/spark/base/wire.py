@@ -90,7 +90,9 @@ _FUNCTIONS = _names(
         "kernel.transaction.alter.constraints": "drop_constraint",
         "kernel.transaction.alter.create": "create_table",
         "kernel.transaction.alter.identity": "sync_identity",
-        "kernel.transaction.alter.properties": "add_feature_support set_properties unset_properties upgrade_table_protocol",
+        "kernel.transaction.alter.properties": (
+            "add_feature_support set_properties unset_properties upgrade_table_protocol"
+        ),
         "kernel.transaction.alter.replace_columns": "replace_columns",
         "kernel.commands.convert_to_delta": "convert_to_delta",
         "kernel.commands.dml.candidates": "all_evaluable candidate_files distinct_partitions usable_predicate "

@@ -1,1 +1,1 @@
-"""How rows are read and written and calls answered: by Spark's own reader and writer, by the data source, over Spark Connect."""
+"""How rows are read and written: by Spark's own reader and writer, by the data source, through Spark Connect."""

@@ -1,7 +1,7 @@
 """`net_changes`: what the rows of a change feed come to, key by key, as a plan of Spark.
 
-The twin of `kernel/commands/changes/net.py`. One shuffle and one sort by the keys: windows find the first and the last change of
-each key, and over these two, which stay where they are, show each the other.
+The twin of `kernel/commands/changes/net.py`. One shuffle and one sort by the keys: windows find the first and the last
+change of each key, and over these two, which stay where they are, show each the other.
 """
 
 from __future__ import annotations

@@ -32,7 +32,10 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 class TestArchive:
     def test_is_imported_from_compiled(self, archive: str, tmp_path: Path) -> None:
-        code = "import delta_ds.spark.engines.portable.source, delta_ds; print(delta_ds.spark.engines.portable.source.__file__, delta_ds.__version__)"
+        code = (
+            "import delta_ds; from delta_ds.spark.engines.portable import source; "
+            "print(source.__file__, delta_ds.__version__)"
+        )
         done = subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONPATH": archive},

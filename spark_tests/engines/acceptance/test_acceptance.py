@@ -1,8 +1,8 @@
 """Every visible case of the acceptance corpus, through the kernel and through both paths of Spark.
 
-The same checks as `python -m spark_tests.engines.conformance acceptance DIR`, one test a case. The kernel gets all of them. In
-Spark they take minutes: the native scan gets the cases of `sampling.sample` that show everything there is, the portable
-path those that show three quarters of it, unless DELTA_DS_FULL=1 asks for all.
+The same checks as `python -m spark_tests.engines.conformance acceptance DIR`, one test a case. The kernel gets all of
+them. In Spark they take minutes: the native scan gets the cases of `sampling.sample` that show everything there is, the
+portable path those that show three quarters of it, unless DELTA_DS_FULL=1 asks for all.
 """
 
 from __future__ import annotations

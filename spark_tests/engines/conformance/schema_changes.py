@@ -1,6 +1,7 @@
 """Tables whose columns change, with and without column mapping and a change feed, and what is asked of each of them.
 
-What delta-spark answers is recorded in `corpora/schema_changes`, by `spark_tests.engines.interop.record_schema_changes`.
+What delta-spark answers is recorded in `corpora/schema_changes`, by
+`spark_tests.engines.interop.record_schema_changes`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write down what delta-spark raises: `python -m spark_tests.engines.interop.record_failures`, where it is installed."""
+"""Write down what delta-spark raises, where it is: `python -m spark_tests.engines.interop.record_failures`."""
 
 from __future__ import annotations
 

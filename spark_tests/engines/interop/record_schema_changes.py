@@ -1,7 +1,7 @@
 """Write down what delta-spark says of tables whose columns change.
 
-`python -m spark_tests.engines.interop.record_schema_changes`, where it is installed. What is recorded already is not asked
-again, unless a case is named.
+`python -m spark_tests.engines.interop.record_schema_changes`, where it is installed. What is recorded already is not
+asked again, unless a case is named.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT_LITERAL
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_IN_PREDICATE
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.format.expressions.civil import DAY_US
 from delta_ds.kernel.format.expressions.coercion import (
     INTEGER_BITS,
     INTEGRAL,
@@ -23,7 +22,7 @@ from delta_ds.kernel.format.expressions.coercion import (
     in_range,
     is_nested,
 )
-from delta_ds.kernel.format.expressions.moments import date_of, micros_of
+from delta_ds.kernel.format.expressions.moments import DAY_US, date_of, micros_of
 from delta_ds.kernel.format.expressions.signatures import FUNCTIONS, item_type
 from delta_ds.kernel.format.expressions.temporal import interval_parts
 from delta_ds.kernel.format.expressions.tree import Call, Cast, Column, Expression, Literal

@@ -24,9 +24,8 @@ from delta_ds.kernel.format.expressions.arrays import (
     spread,
     values_of,
 )
-from delta_ds.kernel.format.expressions.casts import Value, cast_value
+from delta_ds.kernel.format.expressions.casts import Value, cast_value, compare
 from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, INTEGRAL, is_nested
-from delta_ds.kernel.format.expressions.comparison import compare
 from delta_ds.kernel.format.expressions.tree import (
     Call,
     Cast,

@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.format.expressions import civil
+from delta_ds.kernel.format.expressions import moments as civil
 from delta_ds.kernel.format.expressions.arrays import map_numbers, map_rows, scalar_of
 from delta_ds.kernel.format.expressions.casts import Value, needs_zone
-from delta_ds.kernel.format.expressions.civil import DAY_US
-from delta_ds.kernel.format.expressions.moments import Timestamp, micros_of
+from delta_ds.kernel.format.expressions.moments import DAY_US, Timestamp, micros_of
 from delta_ds.kernel.format.expressions.temporal import local_of
 from delta_ds.kernel.format.expressions.time_patterns import finest_us, formatter
 from delta_ds.kernel.format.expressions.tree import Call

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import re
 
-from delta_ds.kernel.format.expressions.civil import DAY_US, days_from_civil, first_day
 from delta_ds.kernel.format.expressions.coercion import INTEGER_BITS, INTEGRAL, TEMPORAL
-from delta_ds.kernel.format.expressions.moments import date_of, days_of, micros_of, timestamp_of
+from delta_ds.kernel.format.expressions.moments import (
+    DAY_US,
+    date_of,
+    days_from_civil,
+    days_of,
+    first_day,
+    micros_of,
+    timestamp_of,
+)
 from delta_ds.kernel.format.expressions.tree import (
     Call,
     Cast,

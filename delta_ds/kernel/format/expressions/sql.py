@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import Any
 
 from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.format.expressions.bind import ALIASES, CAST_FUNCTIONS, DATE_PARTS, TYPE_NAMES
 from delta_ds.kernel.format.expressions.literals import constant_cast, normalise_literals, number_literal
-from delta_ds.kernel.format.expressions.names import ALIASES, CAST_FUNCTIONS, DATE_PARTS, TYPE_NAMES
 from delta_ds.kernel.format.expressions.plain_filters import plain_filter
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal
 from delta_ds.kernel.format.schema.types import (

@@ -11,8 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.format.expressions.civil import DAY_US, date_of_fields
-from delta_ds.kernel.format.expressions.moments import micros_of
+from delta_ds.kernel.format.expressions.moments import DAY_US, date_of_fields, micros_of
 from delta_ds.kernel.format.expressions.tree import Call, Literal
 from delta_ds.kernel.format.expressions.zones import (
     instant_micros,

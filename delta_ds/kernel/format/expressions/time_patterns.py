@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.format.expressions.civil import DAY_US, civil_from_days, day_of_year, year_text
+from delta_ds.kernel.format.expressions.moments import DAY_US, civil_from_days, day_of_year, year_text
 
 _HOUR, _MINUTE, _SECOND = 3_600_000_000, 60_000_000, 1_000_000
 

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
-from delta_ds.kernel.format.expressions.civil import DAY_US
 from delta_ds.kernel.format.expressions.coercion import INTEGER_BITS, as_decimal
-from delta_ds.kernel.format.expressions.moments import Timestamp, date_of, is_aware, micros_of
+from delta_ds.kernel.format.expressions.moments import DAY_US, Timestamp, date_of, is_aware, micros_of
 from delta_ds.kernel.format.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.format.expressions.zones import instant_micros, local_micros, zone_of
 from delta_ds.kernel.format.schema.types import (

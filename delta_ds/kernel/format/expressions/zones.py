@@ -17,7 +17,7 @@ import zoneinfo
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.format.expressions.civil import CYCLE_DAYS, DAY_US, days_from_civil
+from delta_ds.kernel.format.expressions.moments import CYCLE_DAYS, DAY_US, days_from_civil
 
 if TYPE_CHECKING:
     import numpy as np

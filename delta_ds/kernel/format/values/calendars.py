@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_ds.conditions.data import INVALID_TIMEZONE
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.format.expressions.civil import DAY_US, civil_from_days, days_from_civil
+from delta_ds.kernel.format.expressions.moments import DAY_US, civil_from_days, days_from_civil
 from delta_ds.kernel.format.expressions.zones import instant_micros, instants_of, offset_at, zone_of
 from delta_ds.records import dataclass
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from delta_ds.conditions.schema import INVALID_PARTITION_COLUMN_TYPE, PARTITION_VALUE_NOT_TEXT
 from delta_ds.kernel.format.expressions.arrays import plain_array
-from delta_ds.kernel.format.expressions.civil import DAY_US, clock_text, date_text, local_text
+from delta_ds.kernel.format.expressions.moments import DAY_US, clock_text, date_text, local_text
 from delta_ds.kernel.format.expressions.temporal import parse_date, parse_timestamp
 from delta_ds.kernel.format.expressions.zones import local_micros
 from delta_ds.kernel.format.schema.types import (

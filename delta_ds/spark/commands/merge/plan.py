@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 # --- the schema of a table after a MERGE with schema evolution
-# Source: delta-spark, `ResolveDeltaMergeInto.computePostEvolutionTargetSchema` and `SchemaMergingUtils.mergeSchemas` with
-# implicit conversions.
+# Source: delta-spark, `ResolveDeltaMergeInto.computePostEvolutionTargetSchema` and `SchemaMergingUtils.mergeSchemas`
+# with implicit conversions.
 
 
 def evolved_schema(
@@ -93,12 +93,12 @@ def evolved_schema(
 
 def _assigned_part(source: StructType, above: Path, assigned: Sequence[Path]) -> StructType:
     fields = []
-    for field in source:
-        path = (*above, field.name.lower())
+    for column in source:
+        path = (*above, column.name.lower())
         if path in assigned:
-            fields.append(field)
-        elif isinstance(field.type, StructType) and any(path == other[: len(path)] for other in assigned):
-            fields.append(replace(field, type=_assigned_part(field.type, path, assigned)))
+            fields.append(column)
+        elif isinstance(column.type, StructType) and any(path == other[: len(path)] for other in assigned):
+            fields.append(replace(column, type=_assigned_part(column.type, path, assigned)))
     return StructType(tuple(fields))
 
 

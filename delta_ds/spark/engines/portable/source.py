@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from delta_ds.spark.engines.portable.batch import Changes, Pin, Rows
 
 # --- objects that Spark sends to Python processes on the same machine bring along where this package is imported from
-# The process of a stream's source has not what `addPyFile`, `--py-files` and artifacts of Spark Connect have sent on its
-# path: Spark has it look in a folder that is not there. It runs beside the process that pickles the source, on the
-# driver's machine, and finds the package in the same place.
-# Source: Spark, `PythonStreamingSourceRunner`, `PythonWorkerUtils.writeSparkFiles`.
+# The process of a stream's source has not what `addPyFile`, `--py-files` and artifacts of Spark Connect have sent on
+# its path: Spark has it look in a folder that is not there. It runs beside the process that pickles the source, on the
+# driver's machine, and finds the package in the same place. Source: Spark, `PythonStreamingSourceRunner`,
+# `PythonWorkerUtils.writeSparkFiles`.
 
 _C = TypeVar("_C", bound=type)
 

@@ -20,7 +20,7 @@ from delta_ds.kernel.base.arrow_buffers import map_values
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.format.values import statistics
 from delta_ds.kernel.log import checkpoint_adds, live_files, parts
-from delta_ds.kernel.log.kept_columns import KeptColumns
+from delta_ds.kernel.log.checkpoint_adds import KeptColumns
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.testing import Action, TableBuilder, json_lines, remove_action
 from spark_tests.behaviour.kernel.log.checkpoints import checkpoint

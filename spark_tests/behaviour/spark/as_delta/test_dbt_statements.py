@@ -1,7 +1,7 @@
 """The statements that dbt sends for Delta tables, as it sends them, and what it reads out of the answers.
 
-Each comes behind a comment, from a thread of its own, to the session that a builder gives. `spark_tests/engines/dbt` runs dbt
-itself, in an environment that has it.
+Each comes behind a comment, from a thread of its own, to the session that a builder gives. `spark_tests/engines/dbt`
+runs dbt itself, in an environment that has it.
 """
 
 from __future__ import annotations

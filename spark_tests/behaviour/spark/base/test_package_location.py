@@ -14,7 +14,10 @@ from delta_ds.spark.engines.shipping import package_archive
 import delta_ds
 from delta_ds.spark.engines.portable.source import DeltaSource, PushdownSource
 
-_PICKLE = "import pickle, sys; from delta_ds.spark.engines.portable.source import *; s = PushdownSource({'path': '/p'}); s._pin = 5; "
+_PICKLE = (
+    "import pickle, sys; from delta_ds.spark.engines.portable.source import *; "
+    "s = PushdownSource({'path': '/p'}); s._pin = 5; "
+)
 _SEND = _PICKLE + "sys.stdout.buffer.write(pickle.dumps(s))"
 _TAKE = (
     "import pickle, sys; s = pickle.loads(sys.stdin.buffer.read()); import delta_ds; "

@@ -1,4 +1,4 @@
-"""`python -m spark_tests.engines.conformance.corpora.choose FOLDER`: ship a part of the whole corpora that lie in a folder.
+"""`python -m spark_tests.engines.conformance.corpora.choose FOLDER`: ship a part of the corpora in a folder.
 
 Acceptance: small tables that show together whatever any small table shows (`sampling.covering`). Conflicts: all.
 Differential: the programs written by hand, one a topic, with the kit that runs them. Writes: all, without messages.

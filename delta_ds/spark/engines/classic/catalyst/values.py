@@ -16,7 +16,6 @@ from typing import Any
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.casts import narrow
-from delta_ds.kernel.format.expressions.civil import DAY_US
 from delta_ds.kernel.format.expressions.coercion import (
     FRACTIONAL,
     INTEGER_BITS,
@@ -24,7 +23,7 @@ from delta_ds.kernel.format.expressions.coercion import (
     TEMPORAL,
     as_decimal,
 )
-from delta_ds.kernel.format.expressions.moments import Timestamp, date_of, timestamp_of
+from delta_ds.kernel.format.expressions.moments import DAY_US, Timestamp, date_of, timestamp_of
 from delta_ds.kernel.format.expressions.temporal import parse_date, parse_timestamp
 from delta_ds.kernel.format.expressions.tree import Literal
 from delta_ds.kernel.format.expressions.zones import instant_micros, local_micros, offset_at, zone_of

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.expressions.arrays import plain_array
 from delta_ds.kernel.format.expressions.bind import bind
-from delta_ds.kernel.format.expressions.civil import DAY_US
 from delta_ds.kernel.format.expressions.evaluate import evaluate
 from delta_ds.kernel.format.expressions.generated import derive_partition_filters
-from delta_ds.kernel.format.expressions.moments import date_of, timestamp_of
+from delta_ds.kernel.format.expressions.moments import DAY_US, date_of, timestamp_of
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal
 from delta_ds.kernel.format.expressions.zones import instant_micros, zone_of

@@ -22,7 +22,7 @@ from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.transaction.alter.properties import set_properties
 from spark_tests.behaviour.kernel.storage.coordination.helpers import NAME, Managed
 
-CORPUS = Path(__file__).parents[4] / "conformance/corpora/acceptance/tables"
+CORPUS = Path(__file__).parents[4] / "engines/conformance/corpora/acceptance/tables"
 
 
 def catalog(folder: Path) -> delta_ds.Catalog:
