@@ -10,7 +10,7 @@ from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
 from delta_ds.kernel.data.rows.plan import ColumnsOf
 from delta_ds.records import dataclass
 from delta_ds.spark.engines.environment import foreign_workers
-from delta_ds.spark.native import resolution, snapshot_isolation
+from delta_ds.spark.native import load, resolution, snapshot_isolation
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.scan import numbered_rows
@@ -18,15 +18,18 @@ from delta_ds.spark.native.writer import refresh_cached_rows, stage
 from delta_ds.spark.seam.classic_expressions import ClassicExpressions
 from delta_ds.spark.seam.classic_writes import ClassicWrites
 from delta_ds.spark.seam.engine import CLASSIC
+from delta_ds.spark.seam.portable import portable_rows
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
+    from delta_ds.spark.native.latest_version import InsertRows
     from delta_ds.spark.seam.engine import RowRules, TablesRead, Transaction
 
 _Table = TypeVar("_Table")
@@ -66,6 +69,17 @@ class Classic:
         self.writes = ClassicWrites(spark)
 
     # --- rows
+
+    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
+        if is_off(self._spark, NATIVE_SCAN_CONF):
+            return portable_rows(self._spark, options, schema)
+        try:
+            return load.load(self._spark, options, schema, insert=insert)
+        except NotNative as why:
+            PORTABLE_SCAN.log(reason=why.reason)
+            # Spark shows it in `explain(extended=True)`, and it has no part in the plan that is executed.
+            shown = f"pydelta portable scan: {why.reason}"
+            return portable_rows(self._spark, options, schema).alias(shown)
 
     def numbered_rows(
         self,

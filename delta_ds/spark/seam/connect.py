@@ -11,14 +11,17 @@ from delta_ds.spark.schema import quoted
 from delta_ds.spark.seam.connect_expressions import ConnectExpressions
 from delta_ds.spark.seam.connect_writes import ConnectWrites
 from delta_ds.spark.seam.engine import CONNECT
+from delta_ds.spark.seam.portable import portable_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
+    from delta_ds.spark.native.latest_version import InsertRows
     from delta_ds.spark.seam.engine import TablesRead, Transaction
 
 _Table = TypeVar("_Table")
@@ -36,6 +39,9 @@ class Connect:
         self.writes = ConnectWrites()
 
     # --- rows
+
+    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
+        return portable_rows(self._spark, options, schema)
 
     def numbered_rows(
         self,
