@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from delta_ds.spark.base.kinds.kind import is_connect
-from delta_ds.spark.base.session_conf import has_catalog
+from delta_ds.spark.base.kinds.catalogs import knows_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +43,7 @@ def use_catalog(catalog: Catalog) -> None:
 
 def catalog_of(spark: SparkSession) -> Catalog | None:
     """Who knows a session's catalog; None where our tables are not in it."""
-    if not _catalogs or is_connect(spark) or not has_catalog(spark):
-        return None
-    return _catalogs[0]
+    return _catalogs[0] if _catalogs and knows_names(spark) else None
 
 
 def options_named(spark: SparkSession, name: object) -> dict[str, str] | None:

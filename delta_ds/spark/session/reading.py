@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_ds.events.spark import PORTABLE_SCAN
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.commands.changes.net import check_net
 from delta_ds.kernel.format.options.read import ReadOptions
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
-from delta_ds.spark.base.kinds.kind import is_connect
-from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.kinds.catalogs import server_holds_tables
 from delta_ds.spark.base.schema import find_columns, from_spark, quoted, select_columns
-from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, is_off
-from delta_ds.spark.base.table_names import FORMAT
-from delta_ds.spark.engines.monkeypatch import call_original
 from delta_ds.spark.engines.net_changes import net_of_table
 from delta_ds.spark.engines.portable.batch import Changes
 from delta_ds.spark.engines.portable.source import open_read
-from delta_ds.spark.engines.session_facts import parse_options_of_read, with_facts_of_reads
+from delta_ds.spark.engines.seam.choice import engine_of
+from delta_ds.spark.engines.session_facts import parse_options_of_read
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.writes.write import insert_rows
 
@@ -58,7 +53,7 @@ def _net(spark: SparkSession, options: Mapping[str, str], schema: StructType | N
     parsed = parse_options_of_read(spark, options)
     net, keys = check_net(parsed.net, parsed.keys), parsed.keys or ()
     assert net is not None
-    if not is_connect(spark) and _bytes(parsed) <= parsed.max_partition_bytes:
+    if not server_holds_tables(spark) and _bytes(parsed) <= parsed.max_partition_bytes:
         return _rows(spark, options, schema)
     # The others, which say what of the net changes is wanted.
     of_result = ("net", "keys", "columns")
@@ -83,37 +78,14 @@ def _bytes(parsed: ReadOptions) -> int:
 
 
 def _rows(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
+    engine = engine_of(spark)
     try:
-        return _rows_at(spark, options, schema)
+        return engine.read(options, schema, insert_rows)
     except NotADeltaTableError:
         # Looked for now only: a path with a table is the path of that table.
         from delta_ds.spark.session.partition_paths import read_partition
 
-        found = read_partition(spark, options, schema, lambda above: _rows_at(spark, above, None))
+        found = read_partition(spark, options, schema, lambda above: engine.read(above, None, insert_rows))
         if found is None:
             raise
         return found
-
-
-def _rows_at(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
-    if is_connect(spark) or is_off(spark, NATIVE_SCAN_CONF):
-        return _portable(spark, options, schema)
-    from delta_ds.spark.engines.classic.jvm import NotNative
-    from delta_ds.spark.engines.classic.load import load
-
-    try:
-        return load(spark, options, schema, insert=insert_rows)
-    except NotNative as why:
-        PORTABLE_SCAN.log(reason=why.reason)
-        # Spark shows it in `explain(extended=True)`, and it has no part in the plan that is executed.
-        return _portable(spark, options, schema).alias(f"pydelta portable scan: {why.reason}")
-
-
-def _portable(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
-    complete = seal(spark, with_session_settings(spark, with_facts_of_reads(spark, options)), FORMAT)
-    reader = spark.read.format(FORMAT).options(**complete)
-    if schema is not None:
-        reader = reader.schema(schema)
-    with delta_errors():
-        frame: DataFrame = call_original(reader, "load")
-    return frame

@@ -13,7 +13,7 @@ from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.environment import foreign_workers
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
-from delta_ds.spark.engines.classic import resolution, snapshot_isolation
+from delta_ds.spark.engines.classic import load, resolution, snapshot_isolation
 from delta_ds.spark.engines.classic.catalyst import conditions
 from delta_ds.spark.engines.classic.columns import HIDDEN
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
@@ -22,16 +22,19 @@ from delta_ds.spark.engines.classic.scan import numbered_rows
 from delta_ds.spark.engines.classic.writer import refresh_cached_rows, stage
 from delta_ds.spark.engines.seam.classic_writes import ClassicWrites
 from delta_ds.spark.engines.seam.engine import CLASSIC, ResolutionScope, Resolved
+from delta_ds.spark.engines.seam.portable import portable_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
+    from delta_ds.spark.engines.classic.latest_version import InsertRows
     from delta_ds.spark.engines.seam.engine import RowRules, TablesRead, Transaction
 
 # --- expressions of a classic session, by Catalyst's trees of them
@@ -139,6 +142,19 @@ class Classic:
         self.writes = ClassicWrites(spark)
 
     # --- rows
+
+    def read(
+        self, options: Mapping[str, str], schema: SparkStructType | None, insert: InsertRows
+    ) -> DataFrame:
+        if is_off(self._spark, NATIVE_SCAN_CONF):
+            return portable_rows(self._spark, options, schema)
+        try:
+            return load.load(self._spark, options, schema, insert=insert)
+        except NotNative as why:
+            PORTABLE_SCAN.log(reason=why.reason)
+            # Spark shows it in `explain(extended=True)`, and it has no part in the plan that is executed.
+            shown = f"pydelta portable scan: {why.reason}"
+            return portable_rows(self._spark, options, schema).alias(shown)
 
     def numbered_rows(
         self,

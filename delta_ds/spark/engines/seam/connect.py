@@ -11,14 +11,17 @@ from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.seam.connect_expressions import ConnectExpressions
 from delta_ds.spark.engines.seam.connect_writes import ConnectWrites
 from delta_ds.spark.engines.seam.engine import CONNECT
+from delta_ds.spark.engines.seam.portable import portable_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
+    from delta_ds.spark.engines.classic.latest_version import InsertRows
     from delta_ds.spark.engines.seam.engine import TablesRead, Transaction
 
 _Table = TypeVar("_Table")
@@ -36,6 +39,9 @@ class Connect:
         self.writes = ConnectWrites()
 
     # --- rows
+
+    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
+        return portable_rows(self._spark, options, schema)
 
     def numbered_rows(
         self,

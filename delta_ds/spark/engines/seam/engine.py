@@ -17,6 +17,7 @@ from delta_ds.records import dataclass, field
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.conditions.record import ErrorCondition
     from delta_ds.exceptions import UnsupportedOperationError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
+    from delta_ds.spark.engines.classic.latest_version import InsertRows
     from delta_ds.spark.engines.classic.resolution import ExpressionContext
     from delta_ds.spark.engines.seam.writes import Writes
 
@@ -244,6 +246,20 @@ class Engine(Protocol):
         ...
 
     # --- rows
+
+    def read(
+        self, options: Mapping[str, str], schema: SparkStructType | None, insert: InsertRows
+    ) -> DataFrame:
+        """The rows that read options ask for, by Spark's own reader where that one can read them.
+
+        Parameters
+        ----------
+        schema
+            Columns to read, as given to `spark.read.schema(...)`; None for all, or for what `columns` says.
+        insert
+            Writes the rows of an `INSERT INTO` a view of the result.
+        """
+        ...
 
     def numbered_rows(
         self,
