@@ -135,7 +135,7 @@ def test_a_driver_that_aborts_after_the_commit_leaves_what_a_version_names(
 ) -> None:
     table(tmp_path, {})
     before, log = files(tmp_path), DeltaLog(tmp_path)
-    target = WriteTarget(batch_intent({"path": str(tmp_path)}, "append"), log.storage, log.snapshot())
+    target = WriteTarget(batch_intent({"path": str(tmp_path)}, "append"), log.storage, log.open_snapshot())
     plan = plan_write(target, schema_from_arrow(rows().schema))
     messages = [TaskMessage(write_rows(plan, rows(n).to_batches(), n)) for n in (5, 6)]
     writer = DeltaWriter(plan)
