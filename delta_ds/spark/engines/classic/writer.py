@@ -112,7 +112,7 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     with pin_snapshots(spark, snapshot) as versions:
         result = stage(df, plan, options, folder)
     with StagedFiles(storage) as staged:
-        staged.deleted_by(lambda: _remove(jvm, f"{_root(jvm, plan, options)}{folder}", plan))
+        staged.deleted_by(lambda: _remove(jvm, _root(jvm, plan, options), folder, plan))
         transaction = Transaction(storage, snapshot, engine_info=engine_info())
         if snapshot is not None and versions.reads(storage):
             # The rows come from the table itself: whatever changes it in the meantime contradicts them.
@@ -152,10 +152,10 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
     hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
     try:
         with Staging(plan.storage.url) as staged:
-            staged.deleted_by(lambda: _remove(jvm, target, plan))
+            staged.deleted_by(lambda: _remove(jvm, root, folder, plan))
             if plan.read_version < 0 and not _is_there(jvm, root):
                 staged.deleted_by(lambda: _remove_empty(jvm, root))
-            result = _stage_by_arrow(df, plan, folder, lambda: _remove(jvm, target, plan))
+            result = _stage_by_arrow(df, plan, folder, lambda: _remove(jvm, root, folder, plan))
             if result is None:
                 rows = stored_rows(df, plan)
                 written = _write_files(jvm, rows, plan, target, hadoop_options)
@@ -163,7 +163,7 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
                 if written.rows not in (None, parquet_files.rows):
                     _refuse_missing_rows(jvm, plan, target, written, parquet_files)
                 plan.storage.fsync([plan.storage.resolve(add["path"]) for add in parquet_files.adds])
-                _remove_leftovers(jvm, target, plan, parquet_files)
+                _remove_leftovers(jvm, root, folder, plan, parquet_files)
                 result = TaskResult(
                     adds=parquet_files.adds, rows=parquet_files.rows, timezone=plan.rows.timezone
                 )
@@ -290,10 +290,10 @@ def _refuse_missing_rows(
     )
 
 
-def _remove_leftovers(jvm: Jvm, target: str, plan: WritePlan, parquet_files: ParquetFiles) -> None:
+def _remove_leftovers(jvm: Jvm, root: str, folder: str, plan: WritePlan, parquet_files: ParquetFiles) -> None:
     """Delete what is no data file: files without rows, and Hadoop's checksums of local files."""
     if not parquet_files.adds:
-        _remove(jvm, target, plan)
+        _remove(jvm, root, folder, plan)
         return
     paths = [encode(path) for path in parquet_files.unwanted]
     if plan.storage.address.scheme == "file":
@@ -302,17 +302,17 @@ def _remove_leftovers(jvm: Jvm, target: str, plan: WritePlan, parquet_files: Par
     discard(plan.storage, paths)
 
 
-def _remove(jvm: Jvm, target: str, plan: WritePlan) -> None:
+def _remove(jvm: Jvm, root: str, name: str, plan: WritePlan) -> None:
     """Delete the folder of a write that has no files; what cannot be deleted is logged, and left for VACUUM."""
     from py4j.protocol import Py4JError
 
     try:
         # By Hadoop, which knows of what it has put there beside files, and follows no link either.
-        deleter.check_own(plan.storage, FOLDERS_OF_WRITES, [target.rstrip("/").rpartition("/")[2]])
-        folder = jvm.Path(target)
+        deleter.check_own(plan.storage, FOLDERS_OF_WRITES, [name.strip("/")])
+        folder = jvm.Path(f"{root}{name}")
         file_system(jvm, folder).delete(folder, True)
     except (Py4JError, StorageError) as error:
-        ORPHAN_FILES_LEFT.log(table=plan.storage.url, folder=target, reason=error)
+        ORPHAN_FILES_LEFT.log(table=plan.storage.url, folder=f"{root}{name}", reason=error)
 
 
 def _is_there(jvm: Jvm, folder: str) -> bool:

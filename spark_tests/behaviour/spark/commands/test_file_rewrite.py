@@ -89,3 +89,21 @@ def test_failed_check_of_a_new_row_leaves_nothing_behind(spark: SparkSession, tm
     with pytest.raises(InvariantViolationError, match="small"):
         merge_of(table, "SELECT 7L AS id").whenMatchedUpdate(set={"v": "5000"}).execute()
     assert {p for p in Path(path).rglob("*") if p.is_file()} == before
+
+
+def test_a_merge_that_inserts_no_row_leaves_no_folder_and_says_nothing(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = str(tmp_path / "t")
+    spark.range(20).selectExpr("id", "id AS v").write.format("pydelta").save(path)
+    table = DeltaTable.forPath(spark, path)
+    with caplog.at_level("WARNING", logger="delta_ds"):
+        merge = table.alias("t").merge(
+            spark.range(5, 8).selectExpr("id", "-id AS v").alias("s"), "t.id = s.id"
+        )
+        merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert [record.getMessage() for record in caplog.records] == []
+    assert [
+        p.name for p in Path(path).iterdir() if p.is_dir() and p.name != "_delta_log" and not any(p.iterdir())
+    ] == []
+    assert table.toDF().where("v < 0").count() == 3
