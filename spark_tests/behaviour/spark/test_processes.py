@@ -188,3 +188,40 @@ import pyspark_pydelta
 print(json.dumps([hasattr(pyspark_pydelta, "DefaultSource"), hasattr(pyspark_pydelta, "other")]))
 """
     assert run(program) == [False, False]
+
+
+ROW_COMMANDS = """
+import json, os, shutil, sys
+os.environ.pop("PYSPARK_PYTHON", None)
+from pyspark.sql import SparkSession
+import delta_ds
+spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+         .config("spark.driver.memory", "512m").config("spark.ui.showConsoleProgress", "false").getOrCreate())
+delta_ds.register(spark)
+chosen = spark.sparkContext.pythonExec
+path = sys.argv[1]
+spark.range(20).selectExpr("id", "id AS v").write.format("pydelta").save(path)
+table = delta_ds.DeltaTable.forPath(spark, path)
+table.delete("id = 3")
+table.update("id = 4", {"v": "-4"})
+source = spark.range(18, 22).selectExpr("id", "-id AS v")
+merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+rows = table.toDF().where("v < 0").orderBy("id").collect()
+answer = {"rows": [row.id for row in rows], "count": table.toDF().count(),
+          "same": chosen == spark.sparkContext.pythonExec,
+          "foreign": shutil.which(chosen) != sys.executable}
+spark.stop()
+print(json.dumps(answer))
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_rows_change_where_the_python3_of_the_path_lacks_the_package(tmp_path: Path) -> None:
+    bare = tmp_path / "bin" / "python3"
+    bare.parent.mkdir()
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+    bare.chmod(0o755)
+    answer = run(ROW_COMMANDS, str(tmp_path / "t"), PATH=f"{bare.parent}{os.pathsep}{os.environ['PATH']}")
+    assert answer == {"rows": [4, 18, 19, 20, 21], "count": 21, "same": True, "foreign": True}

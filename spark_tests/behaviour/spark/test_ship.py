@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from delta_ds.spark.engines.shipping import bring_package, package_archive
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
@@ -22,6 +21,7 @@ from delta_ds.spark.base import same_version
 from delta_ds.spark.base.kinds import environment
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.same_version import OfThisVersion
+from delta_ds.spark.engines.seam.shipping import bring_package, package_archive
 from delta_ds.spark.errors.translation import as_delta_error
 
 
@@ -197,7 +197,7 @@ class TestRowCommands:
         with caplog.at_level("INFO", "delta_ds"):
             bring_package(application.session, "DELETE", "/t")
         (path,) = application.sent
-        assert "delta_ds/spark/engines/shipping.py" in zipfile.ZipFile(path).namelist()
+        assert "delta_ds.spark.engines.seam.shipping.py" in zipfile.ZipFile(path).namelist()
         assert [r.getMessage() for r in caplog.records if r.getMessage().startswith("package_shipped ")]
         bring_package(application.session, "DELETE", "/t")
         assert len(application.sent) == 1

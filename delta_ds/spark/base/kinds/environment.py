@@ -13,7 +13,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_ds._version import __version__
@@ -103,6 +105,38 @@ def _find_problem(python: str, sent: Sequence[str]) -> str | None:
     return f"which lacks {', '.join(missing)}" if missing else None
 
 
+@contextmanager
+def own_python(spark: SparkSession) -> Iterator[None]:
+    """Within the block, functions that are made for tasks run in the Python of this program, where that is at hand.
+
+    It is where tasks run on this machine, and nobody has chosen a Python: Spark then takes the `python3` of PATH, which
+    is another one where an environment is used that is not activated.
+    """
+    context = spark.sparkContext
+    if not _takes_own_python(context) or foreign_workers(spark) is None:
+        yield
+        return
+    with _exchanged:
+        chosen = context.pythonExec
+        context.pythonExec = sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = chosen
+
+
+_exchanged = threading.Lock()
+
+
+def _takes_own_python(context: SparkContext) -> bool:
+    return _is_local(context) and "PYSPARK_PYTHON" not in os.environ
+
+
+def _is_local(context: SparkContext) -> bool:
+    master = str(context.master)
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
 def _advice() -> str:
     return f"set PYSPARK_PYTHON={sys.executable} before the session is made"
 
@@ -140,9 +174,8 @@ def tasks_problem(spark: SparkSession) -> str | None:
     if is_connect(spark):
         return None  # the server's, where the package does its work
     context = spark.sparkContext
-    master = str(context.master)
-    if master.startswith("local") and not master.startswith("local-cluster"):
-        return foreign_workers(spark)
+    if _is_local(context):
+        return None if _takes_own_python(context) else foreign_workers(spark)
     executors = _executors(context)
     for answer in _asked:
         if answer.application == context.applicationId and executors <= answer.executors:

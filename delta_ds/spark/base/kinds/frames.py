@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.spark.base.kinds.environment import own_python
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.same_version import OfThisVersion
 from delta_ds.spark.base.schema import quoted
@@ -102,5 +103,6 @@ def map_in_arrow(
     from pyspark.util import PythonEvalType
 
     task = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = task(*[frame[quoted(name)] for name in frame.columns])
+    with own_python(frame.sparkSession):
+        column = task(*[frame[quoted(name)] for name in frame.columns])
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

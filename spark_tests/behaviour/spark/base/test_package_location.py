@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from delta_ds.spark.engines.shipping import package_archive
 
 import delta_ds
 from delta_ds.spark.engines.portable.source import DeltaSource, PushdownSource
+from delta_ds.spark.engines.seam.shipping import package_archive
 
 _PICKLE = (
     "import pickle, sys; from delta_ds.spark.engines.portable.source import *; "
