@@ -17,24 +17,33 @@ from spark_tests.behaviour.spark.commands.row_changes import (
     make_ruled_table,
     make_table,
     merge_of,
+    rules_of_another_engine,
     state_of,
 )
 
-# The same generated column and constraint in several functions, all of which the kernel knows: a rule that only Spark
-# can evaluate is in tables of other engines, and is not covered here.
-OTHER = ("shiftright(v, 7)", "levenshtein(coalesce(p, ''), '') < 50")
+# A generated column and a constraint, and the same in functions that only Spark knows.
 KNOWN = ("v DIV 128", "length(coalesce(p, '')) < 50")
+FOREIGN = (
+    "CAST(conv(CAST(v DIV 128 AS STRING), 10, -10) AS BIGINT)",
+    "length(coalesce(p, '')) < 50 AND soundex(coalesce(p, '')) IS NOT NULL",
+)
+
+
+def _ruled(spark: SparkSession, path: Path, options: dict[str, str], rules: tuple[str, str]) -> str:
+    table = make_ruled_table(spark, path, options, KNOWN)
+    rules_of_another_engine(table, KNOWN, rules)
+    return table
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "update all"])  # `g` is not given
-def test_a_rule_leaves_the_same_rows_whatever_functions_it_has(
+def test_what_only_spark_evaluates_leaves_what_tasks_evaluate(
     spark: SparkSession, tmp_path: Path, command: str, layout: str
 ) -> None:
     foreign, known = (
-        make_ruled_table(spark, tmp_path / name, LAYOUTS[layout], rules)
-        for name, rules in (("foreign", OTHER), ("known", KNOWN))
+        _ruled(spark, tmp_path / name, LAYOUTS[layout], rules)
+        for name, rules in (("foreign", FOREIGN), ("known", KNOWN))
     )
     COMMANDS[command](DeltaTable.forPath(spark, foreign))
     COMMANDS[command](DeltaTable.forPath(spark, known))
@@ -42,12 +51,12 @@ def test_a_rule_leaves_the_same_rows_whatever_functions_it_has(
 
 
 @pytest.mark.parametrize("layout", ["files are replaced", "marked, feed and ids"])
-def test_a_new_row_that_breaks_a_rule_is_told_whatever_functions_it_has(
+def test_a_new_row_that_breaks_what_only_spark_evaluates_is_told_as_by_tasks(
     spark: SparkSession, tmp_path: Path, layout: str
 ) -> None:
     said = []
-    for name, rules in (("foreign", OTHER), ("known", KNOWN)):
-        path = make_ruled_table(spark, tmp_path / name, LAYOUTS[layout], rules)
+    for name, rules in (("foreign", FOREIGN), ("known", KNOWN)):
+        path = _ruled(spark, tmp_path / name, LAYOUTS[layout], rules)
         table = DeltaTable.forPath(spark, path)
         before = {p for p in Path(path).rglob("*") if p.is_file()}
         with pytest.raises(InvariantViolationError, match="short") as updated:
