@@ -197,7 +197,7 @@ class TestRowCommands:
         with caplog.at_level("INFO", "delta_ds"):
             bring_package(application.session, "DELETE", "/t")
         (path,) = application.sent
-        assert "delta_ds.spark.engines.seam.shipping.py" in zipfile.ZipFile(path).namelist()
+        assert "delta_ds/spark/engines/seam/shipping.py" in zipfile.ZipFile(path).namelist()
         assert [r.getMessage() for r in caplog.records if r.getMessage().startswith("package_shipped ")]
         bring_package(application.session, "DELETE", "/t")
         assert len(application.sent) == 1

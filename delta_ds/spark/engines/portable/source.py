@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
+from delta_ds import _version
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.format.options.read import ReadOptions, parse_read_options, with_path_suffix
@@ -51,7 +52,7 @@ def brings_package(owner: _C) -> _C:
     def reduce(self: Any, protocol: Any) -> tuple[Any, ...]:
         known = {
             "code": _MAKE,
-            "package": str(Path(__file__).parents[1]),
+            "package": str(Path(_version.__file__).parent),
             "module": type(self).__module__,
             "name": type(self).__qualname__,
         }

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from delta_ds._version import __version__
+from delta_ds import _version
 from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE, PACKAGE_CANNOT_BE_SHIPPED
 from delta_ds.events.spark import PACKAGE_SHIPPED, SHIP_NOT_ENOUGH
 from delta_ds.spark.base.kinds.environment import PACKAGE, forget_answers, tasks_problem
@@ -76,7 +76,7 @@ def package_archive(folder: str) -> str:
     UnsupportedOperationError
         The package of this program consists of other files than a folder or an archive of Python modules.
     """
-    package = Path(__file__).parents[2]
+    package = Path(_version.__file__).parent
     if not package.is_dir():
         return _archive_of(package)
     found = [(str(file.relative_to(package.parent)), file) for file in sorted(package.rglob("*.py"))]
@@ -86,7 +86,7 @@ def package_archive(folder: str) -> str:
     digest = hashlib.sha256(b"".join(name.encode() + file.read_bytes() for name, file in found)).hexdigest()[
         :12
     ]
-    path = os.path.join(folder, f"{PACKAGE}-{__version__}-{digest}.zip")
+    path = os.path.join(folder, f"{PACKAGE}-{_version.__version__}-{digest}.zip")
     if os.path.exists(path):
         return path
     with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as scratch:
