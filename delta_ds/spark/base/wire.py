@@ -97,6 +97,7 @@ _FUNCTIONS = _names(
         "kernel.commands.convert_to_delta": "convert_to_delta",
         "kernel.commands.dml.candidates": "all_evaluable candidate_files distinct_partitions usable_predicate "
         "with_row_counts",
+        "kernel.commands.dml.commit": "discard_folder",
         "kernel.commands.dml.plan": "check_changeable evolve_table generated_columns plan_dml special_columns",
         "kernel.commands.drop_feature": "finish_dropping rewrite_request switch_off unmapping_request",
         "kernel.commands.maintain": "generate examine run_log_step",

@@ -37,6 +37,7 @@ _SAVE_MODES = {
     "errorifexists": ERROR,
     "default": ERROR,
 }
+_OF_TRANSACTIONS = ("txnAppId", "txnVersion")
 # What Spark hands to a sink although it means the query.
 _OF_THE_QUERY = frozenset(["checkpointlocation", "queryname", "outputmode"])
 
@@ -148,8 +149,12 @@ def stream_intent(options: Mapping[str, Any], mode: str, *, time_zone: str = "UT
 
 
 def command_intent(table: str, facts: SessionFacts) -> WriteIntent:
-    """How the rows of a command (UPDATE, MERGE) are written to a table, by its address: as the session says."""
-    return batch_intent(with_settings({"path": table}, facts), APPEND)
+    """How the rows of a command (UPDATE, MERGE) are written to a table, by its address: as the session says.
+
+    The transaction that the command counts as is the command's to say.
+    """
+    options = with_settings({"path": table}, facts)
+    return batch_intent({name: options[name] for name in options if name not in _OF_TRANSACTIONS}, APPEND)
 
 
 def save_mode(mode: str | None) -> str:

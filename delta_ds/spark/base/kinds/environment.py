@@ -47,7 +47,11 @@ def probe(numbers):
     missing = [name for name in {_NEEDED!r} if find_spec(name) is None]
     version = None
     if {PACKAGE!r} not in missing:
-        from {PACKAGE}._version import __version__ as version
+        # Read, not imported: a worker that is used again would keep what it has imported.
+        import os, re
+        spec = find_spec({PACKAGE!r})
+        text = spec.loader.get_data(os.path.join(os.path.dirname(spec.origin), "_version.py")).decode()
+        version = re.search('^__version__ = "(.+?)"', text, re.MULTILINE)[1]
     return [(missing, version)]
 """
 _MISSING = re.compile(rf"ModuleNotFoundError: No module named '(?P<name>{'|'.join(_NEEDED)})\b")
@@ -56,6 +60,7 @@ _UNPICKLED = re.compile(
     r"in read_command\b.*ModuleNotFoundError: No module named '(?P<name>pyarrow)\b", re.DOTALL
 )
 _CANCELLED = "[SPARK_JOB_CANCELLED]"
+_NOT_ASKED = "executors cannot be asked what they have: "
 _NO_DELTA = re.compile(r"\[DATA_SOURCE_NOT_FOUND\] [^.]*: `?delta`?\. ")
 
 
@@ -68,7 +73,11 @@ def foreign_workers(spark: SparkSession) -> str | None:
     Looks at the machine of the driver only, and starts no job. Where workers have the Python of this process, there is
     nothing to look at.
     """
-    context = spark.sparkContext
+    with _exchanged:
+        return _problem_of_workers(spark.sparkContext)
+
+
+def _problem_of_workers(context: SparkContext) -> str | None:
     python = str(context.pythonExec)
     found = shutil.which(python)
     if found == sys.executable:
@@ -113,12 +122,14 @@ def own_python(spark: SparkSession) -> Iterator[None]:
     is another one where an environment is used that is not activated.
     """
     context = spark.sparkContext
-    if not _takes_own_python(context) or foreign_workers(spark) is None:
+    if not _takes_own_python(context):
         yield
         return
+    # Nobody looks at what workers run while it is another one for a moment.
     with _exchanged:
         chosen = context.pythonExec
-        context.pythonExec = sys.executable
+        if _problem_of_workers(context) is not None:
+            context.pythonExec = sys.executable
         try:
             yield
         finally:
@@ -129,7 +140,10 @@ _exchanged = threading.Lock()
 
 
 def _takes_own_python(context: SparkContext) -> bool:
-    return _is_local(context) and "PYSPARK_PYTHON" not in os.environ
+    if not _is_local(context) or "PYSPARK_PYTHON" in os.environ:
+        return False
+    # A program that Python is embedded in has none that could be started.
+    return bool(sys.executable) and _find_problem(sys.executable, _sent_files(context)) is None
 
 
 def _is_local(context: SparkContext) -> bool:
@@ -187,6 +201,11 @@ def tasks_problem(spark: SparkSession) -> str | None:
     return problem
 
 
+def is_unknown(problem: str) -> bool:
+    """Whether executors could not be asked, as where sessions may run no jobs of RDDs: they may have all they need."""
+    return problem.startswith(_NOT_ASKED)
+
+
 def forget_answers() -> None:
     """Ask the executors anew when it next matters."""
     _asked.clear()
@@ -212,8 +231,8 @@ def _ask_executors(context: SparkContext, executors: int) -> str | None:
     except Exception as error:
         if _CANCELLED in str(error):  # by the user, and with it the command; executors have not answered
             raise
-        # Whatever else it is: the command goes another way, or fails for the same reason in Spark's words.
-        return f"executors cannot be asked what they have: {_last_line(error)}"
+        # Whatever else it is: the command does without them, or fails for the same reason in Spark's words.
+        return f"{_NOT_ASKED}{_last_line(error)}"
     missing = {name for lacking, _ in found for name in lacking}
     if missing:
         return f"executors lack {', '.join(sorted(missing, key=_NEEDED.index))}: {shipping(missing)}"

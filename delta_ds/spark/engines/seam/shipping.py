@@ -6,6 +6,7 @@ import hashlib
 import os
 import py_compile
 import tempfile
+import threading
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from delta_ds import _version
 from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE, PACKAGE_CANNOT_BE_SHIPPED
 from delta_ds.events.spark import PACKAGE_SHIPPED, SHIP_NOT_ENOUGH
-from delta_ds.spark.base.kinds.environment import PACKAGE, forget_answers, tasks_problem
+from delta_ds.spark.base.kinds.environment import PACKAGE, forget_answers, is_unknown, tasks_problem
 from delta_ds.spark.base.kinds.sealed import register_sources_again
 from delta_ds.spark.engines.seam.choice import engine_of
 
@@ -40,7 +41,7 @@ def bring_package(spark: SparkSession, operation: str, table: str) -> None:
         Executors lack more than the package, or it cannot be sent; nothing has happened.
     """
     problem = tasks_problem(spark)
-    if problem is None:
+    if problem is None or is_unknown(problem):
         return
     PACKAGE_SHIPPED.log(table=table, reason=problem)
     _, problem = send_package(spark)
@@ -98,7 +99,9 @@ def package_archive(folder: str) -> str:
                 unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
                 py_compile.compile(str(file), compiled, name, doraise=True, invalidation_mode=unchecked)
                 _add(archive, f"{name}c", Path(compiled).read_bytes())
-        Path(path).write_bytes(Path(made).read_bytes())
+        whole = f"{path}.{os.getpid()}.{threading.get_ident()}"
+        Path(whole).write_bytes(Path(made).read_bytes())
+        os.replace(whole, path)
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import datetime as dt
 import json
@@ -221,3 +222,31 @@ def test_a_server_runs_nothing_but_functions_of_tables() -> None:
         with pytest.raises(UnsupportedOperationError):
             connect_bridge._call_function({**options, "call": call})
     assert not _RAN
+
+
+def _sent() -> list[tuple[str, str]]:
+    """Functions of the kernel that commands have called where the log is, by the text of their calls."""
+    sent = []
+    for file in sorted((ROOT / "delta_ds" / "spark" / "commands").rglob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        homes = {
+            name.asname or name.name: f"{node.module.removeprefix('delta_ds.')}:{name.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("delta_ds.kernel")
+            for name in node.names
+        }
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            arguments = list(call.args)
+            asks = isinstance(call.func, ast.Attribute) and call.func.attr in ("ask", "run", "fetch")
+            if isinstance(call.func, ast.Name) and call.func.id == "partial" and arguments:
+                head = arguments.pop(0)
+                asks = isinstance(head, ast.Attribute) and head.attr in ("ask", "run", "fetch")
+            if asks and arguments and isinstance(arguments[0], ast.Name) and arguments[0].id in homes:
+                sent.append((f"{file.name}:{call.lineno}", homes[arguments[0].id]))
+    return sent
+
+
+def test_what_commands_send_is_listed() -> None:
+    sent = _sent()
+    assert len(sent) > 10
+    assert [(where, function) for where, function in sent if function not in wire._FUNCTIONS] == []

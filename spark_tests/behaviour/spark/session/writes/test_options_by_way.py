@@ -466,7 +466,15 @@ def test_a_mistyped_name_is_refused_in_every_way(tmp_path: Path) -> None:
         assert _outcome(tmp_path, ASKED["mergeSchema"], call, kind, options, {}) == ILLEGAL, (way, kind)
 
 
-@pytest.mark.parametrize("option", _SETTINGS)
+_OF_COMMANDS = [name for name in _SETTINGS if name not in ("txnAppId", "txnVersion")]
+
+
+def test_the_transaction_of_a_command_is_not_that_of_its_rows() -> None:
+    settings = {_SETTINGS["txnAppId"]: "app"}
+    assert command_intent("/t", SessionFacts(settings)).options.txn is None
+
+
+@pytest.mark.parametrize("option", _OF_COMMANDS)
 def test_rows_of_commands_are_written_as_the_session_says(option: str) -> None:
     asked = ASKED[option]
     options = {**asked.beside, option: asked.text}
