@@ -25,7 +25,13 @@ class Transaction(transaction.Transaction):
     1
     """
 
+    _shown: Snapshot | None = None
+
     @property
     def snapshot(self) -> Snapshot | None:
         """The version that was read; None if there is no table yet."""
-        return None if self.base is None else Snapshot(self.base)
+        if self.base is None:
+            return None
+        if self._shown is None:
+            self._shown = Snapshot(self.base)
+        return self._shown

@@ -232,8 +232,11 @@ def load_state(
     )
     newer = [file for file in segment.commits if file.end > base.version]
     table, adds, touched = _replay(storage, segment.version, single, newer, [], found, keys=True)
-    columns, checkpoint = tuple(single.partition_columns), before.files.parts[2]
-    older = untouched(align(before.files.working_table(), working_schema(columns)), touched, storage)
+    columns = tuple(single.partition_columns)
+    # In one read: rows count in this very checkpoint, and another thread may find the files in another one.
+    stats, row, checkpoint = before.files.parts
+    files = before.files.table.append_column("stats", stats).append_column("row", row)
+    older = untouched(align(files, working_schema(columns)), touched, storage)
     return _state(storage, table, single, files_of_tables(storage, [older, *adds], checkpoint, columns))
 
 

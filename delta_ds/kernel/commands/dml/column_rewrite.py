@@ -77,6 +77,8 @@ class ColumnRewrite:
         stored = [f for f in rows.table if f.name not in files.partition_columns]
         if rows.checks or rows.generated or change.records_changes or change.tracked:
             return False
+        if files.max_records_per_file is not None:
+            return False  # a file that is too long becomes several
         if not names or any(name in files.partition_columns for name in names) or len(names) >= len(stored):
             return False
         if any(f.type in (VARIANT, VOID) or is_nested(f.type) for f in stored if f.name in names):

@@ -108,11 +108,13 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     plan = plan_write(target, schema_of(df.schema.jsonValue()), columns_of=columns_of(spark))
     if plan.overwrite_scope.records_changes:
         raise NotNative("rows of the change data feed are written along with the rows")
+    # Asked once, before anything is written: what fails after the commit would have the rows written again.
+    root = _root(jvm, plan, options)
     folder = str(uuid.uuid4())
     with pin_snapshots(spark, snapshot) as versions:
         result = stage(df, plan, options, folder)
     with StagedFiles(storage) as staged:
-        staged.deleted_by(lambda: _remove(jvm, _root(jvm, plan, options), folder, plan))
+        staged.deleted_by(lambda: _remove(jvm, root, folder, plan))
         transaction = Transaction(storage, snapshot, engine_info=engine_info())
         if snapshot is not None and versions.reads(storage):
             # The rows come from the table itself: whatever changes it in the meantime contradicts them.
@@ -120,7 +122,7 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
         version = finish_write(plan, [result], transaction, staged=staged)
     if version is not None:
         compact_as_planned(plan, [result])
-        refresh_cached_rows(spark, _root(jvm, plan, options))
+        refresh_cached_rows(spark, root)
     return version
 
 
@@ -331,7 +333,8 @@ def _remove_empty(jvm: Jvm, folder: str) -> None:
 def refresh_written_rows(spark: SparkSession, options: Mapping[str, str]) -> None:
     """The same of the table that the data source has written to; where Spark cannot open the store, it caches none."""
     with suppress(NotNative):
-        refresh_cached_rows(spark, _folder(Jvm.of(spark), options, path_option(options) or ""))
+        if _caches_rows(spark):
+            refresh_cached_rows(spark, _folder(Jvm.of(spark), options, path_option(options) or ""))
 
 
 def refresh_cached_rows(spark: SparkSession, root: str) -> None:
@@ -346,7 +349,11 @@ def refresh_cached_rows(spark: SparkSession, root: str) -> None:
     from pyspark.errors import PySparkException
 
     try:
-        if not spark._jsparkSession.sharedState().cacheManager().isEmpty():
+        if _caches_rows(spark):
             spark.catalog.refreshByPath(f"file:{root}" if root.startswith("/") else root)
     except (Py4JError, PySparkException) as error:
         CACHED_ROWS_NOT_RENEWED.log(table=root, reason=error)
+
+
+def _caches_rows(spark: SparkSession) -> bool:
+    return not spark._jsparkSession.sharedState().cacheManager().isEmpty()

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds import CorruptLogFileError, DeltaLog, LogError
 from delta_ds.kernel.log.json_actions import find_actions
+from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.reconcile import keys_at, newest_rows
+from delta_ds.kernel.log.replay import Base, load_state
+from delta_ds.kernel.log.segment import find_segment
 from delta_ds.testing import TableBuilder, json_lines, metadata_action, protocol_action, remove_action
 from spark_tests.full_form import examples
 
@@ -281,3 +286,45 @@ def test_live_adds_are_the_same_shared_or_copied(table, removed):
     assert files.table["path"].to_pylist() == [f"f{n}" for n in expected]
     assert files.stats_json().to_pylist() == [f"s{n}" for n in expected]
     files.table.validate(full=True)
+
+
+def test_files_found_anew_by_another_thread_keep_their_statistics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DELTA_DS_CACHE", "off")
+    table = TableBuilder(tmp_path)
+    table.create(pa.schema([("id", pa.int64())]))
+    adds = [table.write_file(pa.table({"id": [i]}), path=f"f{i}.parquet") for i in range(8)]
+    table.commit(*adds)
+    table.checkpoint(version=1, hint=False)
+    table.commit(remove_action(adds[0]))
+    (newest,) = table.checkpoint(version=2, hint=False)
+    actions = pq.read_table(newest)
+    pq.write_table(actions.take(list(reversed(range(actions.num_rows)))), newest)
+    table.append(pa.table({"id": [50]}))
+    storage = DeltaLog(tmp_path).storage
+    base = Base(3, load_state(storage, find_segment(storage, 3)))
+    table.append(pa.table({"id": [60]}))
+    parts_of, kind, done = LiveFiles.parts.fget, type(storage), [False]
+    assert parts_of is not None
+    opened = kind.open_known
+
+    def out_of_handles(self: Any, path: str, *more: Any) -> Any:
+        if path.endswith(newest.name):
+            raise OSError(24, "Too many open files")
+        return opened(self, path, *more)
+
+    def parts(self: LiveFiles) -> Any:
+        of_one_moment = parts_of(self)
+        if self is base.state.files and not done[0]:
+            done[0] = True
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(kind, "open_known", out_of_handles)
+                list(self.stats_texts())
+        return of_one_moment
+
+    monkeypatch.setattr(LiveFiles, "parts", property(parts))
+    files = load_state(storage, find_segment(storage, 4), base).files
+    bounds = [json.loads(text)["minValues"]["id"] for text in files.stats_json().to_pylist()]
+    names = files.table["path"].to_pylist()
+    assert done[0] and [bounds[names.index(f"f{i}.parquet")] for i in range(1, 8)] == list(range(1, 8))

@@ -28,6 +28,7 @@ from delta_ds.kernel.commands.dml.plan import plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.files.write import partition_files
+from delta_ds.kernel.format.options.session_facts import RECORDS_PER_FILE, SessionFacts
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.transaction.alter.properties import set_properties
 
@@ -376,3 +377,11 @@ def test_results_of_tasks_add_up() -> None:
         5,
     )
     assert together([]) == Rewritten()
+
+
+def test_a_file_of_more_rows_than_the_table_allows_becomes_several(tmp_path: Path) -> None:
+    snapshot = _new_table(str(tmp_path / "t"), {}, 9, files=1)
+    change = plan_dml(snapshot, facts=SessionFacts({RECORDS_PER_FILE: "20"}))
+    plan = plan_file_rewrite(snapshot, change, candidate_files(snapshot, None, "UTC"), [UPDATE])
+    rewritten = rewrite_changed_files(plan, [_changes({0: [(3, 0)]}, {"text": _NEW["text"]})])
+    assert max(json.loads(add["stats"])["numRecords"] for add in rewritten.result.adds) <= 20

@@ -370,3 +370,23 @@ def test_a_write_lists_the_log_once_and_reads_no_commit_twice(
     assert sorted(path for path in read if path.endswith(".json")) == [
         f"_delta_log/{version:020d}.json" for version in range(commits)
     ]
+
+
+def test_a_store_that_is_out_of_reach_once_rows_are_committed_has_none_written_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    finish = writer.finish_write
+
+    def finished(*arguments: Any, **named: Any) -> Any:
+        version = finish(*arguments, **named)
+
+        def out_of_reach(*_: Any, **__: Any) -> str:
+            raise NotNative("the store is out of reach")
+
+        monkeypatch.setattr(writer, "hadoop_root", out_of_reach)
+        return version
+
+    monkeypatch.setattr(writer, "finish_write", finished)
+    spark.range(3).write.format("pydelta").mode("append").save(path)
+    assert (DeltaLog(path).snapshot().version, DeltaLog(path).snapshot().scan().count()) == (0, 3)
