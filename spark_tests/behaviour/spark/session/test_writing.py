@@ -13,7 +13,6 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-import delta_ds.spark.engines.classic
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import (
     DeltaError,
@@ -26,6 +25,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.spark.base.session_conf import NATIVE_WRITE_CONF
 from delta_ds.spark.engines.classic.jvm import NotNative
+from delta_ds.spark.engines.seam import classic_writes
 from delta_ds.spark.session import writing
 from delta_ds.spark.session.writes import write
 
@@ -342,8 +342,8 @@ def test_insert_into_places_fields_of_structs(
 @pytest.fixture
 def native_writer(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("delta_ds.spark.engines.classic.writer")
-    monkeypatch.setitem(__import__("sys").modules, module.__name__, module)
-    monkeypatch.setattr(delta_ds.spark.engines.classic, "writer", module, raising=False)
+    module.refresh_written_rows = lambda *_: None  # type: ignore[attr-defined]
+    monkeypatch.setattr(classic_writes, "writer", module)
     return module
 
 
