@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Spark finds data sources in modules named so; no need where it is not installed as one.
 _DISCOVERY = "pyspark_pydelta.py"
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
+# What is there is whole: nobody sends half an archive.
+_writing = threading.Lock()
 
 
 def bring_package(spark: SparkSession, operation: str, table: str) -> None:
@@ -88,20 +90,19 @@ def package_archive(folder: str) -> str:
         :12
     ]
     path = os.path.join(folder, f"{PACKAGE}-{_version.__version__}-{digest}.zip")
-    if os.path.exists(path):
-        return path
-    with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as scratch:
-        compiled = os.path.join(scratch, "module.pyc")
-        made = os.path.join(scratch, "package.zip")
-        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, file in found:
-                _add(archive, name, file.read_bytes())
-                unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
-                py_compile.compile(str(file), compiled, name, doraise=True, invalidation_mode=unchecked)
-                _add(archive, f"{name}c", Path(compiled).read_bytes())
-        whole = f"{path}.{os.getpid()}.{threading.get_ident()}"
-        Path(whole).write_bytes(Path(made).read_bytes())
-        os.replace(whole, path)
+    with _writing:
+        if os.path.exists(path):
+            return path
+        with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as scratch:
+            compiled = os.path.join(scratch, "module.pyc")
+            made = os.path.join(scratch, "package.zip")
+            with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, file in found:
+                    _add(archive, name, file.read_bytes())
+                    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+                    py_compile.compile(str(file), compiled, name, doraise=True, invalidation_mode=unchecked)
+                    _add(archive, f"{name}c", Path(compiled).read_bytes())
+            Path(path).write_bytes(Path(made).read_bytes())
     return path
 
 
