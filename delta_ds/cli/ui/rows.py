@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.cli.output import shown
+from delta_ds.cli.json_values import shown
 from delta_ds.kernel.files.scan.scan import Scan
 
 if TYPE_CHECKING:
