@@ -85,8 +85,7 @@ def _has_odd_letters(paths: pa.ChunkedArray) -> bool:
     return bool(pc.any(starts, min_count=0).as_py())
 
 
-# --- actions in Arrow: `add`, `remove` and `cdc` as tables, the key of a file; and what the columns of checkpoints may
-# be
+# --- actions in Arrow: `add`, `remove` and `cdc` as tables, the key of a file; and columns of checkpoints
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -72,8 +72,6 @@ def cannot_write(address: str, error: BaseException, outcome: str = NOTHING_WRIT
     )
 
 
-# --- what errors of stores come to: no such bucket, no or wrong credentials, no permission, no network
-
 # --- waiting times between attempts
 
 _FIRST = 0.05  # seconds

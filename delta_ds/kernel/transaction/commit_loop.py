@@ -113,8 +113,6 @@ def _parameter(value: Any) -> Any:
     return to_json(list(value) if isinstance(value, (tuple, set, frozenset)) else value)
 
 
-# --- the commit loop: publish, and after losing a version check the winning commits, rebase and retry
-
 # --- the course of a commit in numbers, and the report of it for whoever listens
 
 

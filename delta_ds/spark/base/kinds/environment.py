@@ -122,13 +122,13 @@ def own_python(spark: SparkSession) -> Iterator[None]:
     is another one where an environment is used that is not activated.
     """
     context = spark.sparkContext
-    if not _takes_own_python(context):
+    if not _may_take_own_python(context):
         yield
         return
     # Nobody looks at what workers run while it is another one for a moment.
     with _exchanged:
         chosen = context.pythonExec
-        if _problem_of_workers(context) is not None:
+        if _problem_of_workers(context) is not None and _has_own_python(context):
             context.pythonExec = sys.executable
         try:
             yield
@@ -139,9 +139,11 @@ def own_python(spark: SparkSession) -> Iterator[None]:
 _exchanged = threading.Lock()
 
 
-def _takes_own_python(context: SparkContext) -> bool:
-    if not _is_local(context) or "PYSPARK_PYTHON" in os.environ:
-        return False
+def _may_take_own_python(context: SparkContext) -> bool:
+    return _is_local(context) and "PYSPARK_PYTHON" not in os.environ
+
+
+def _has_own_python(context: SparkContext) -> bool:
     # A program that Python is embedded in has none that could be started.
     return bool(sys.executable) and _find_problem(sys.executable, _sent_files(context)) is None
 
@@ -189,7 +191,9 @@ def tasks_problem(spark: SparkSession) -> str | None:
         return None  # the server's, where the package does its work
     context = spark.sparkContext
     if _is_local(context):
-        return None if _takes_own_python(context) else foreign_workers(spark)
+        problem = foreign_workers(spark)
+        owns = problem is not None and _may_take_own_python(context) and _has_own_python(context)
+        return None if owns else problem
     executors = _executors(context)
     for answer in _asked:
         if answer.application == context.applicationId and executors <= answer.executors:
