@@ -8,12 +8,12 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from delta_ds.exceptions import CorruptLogFileError, LogError
-from delta_ds.kernel.base.arrow_buffers import field_of, fields_of, map_values
+from delta_ds.kernel.base.arrow_buffers import field_of, fields_of, integers, map_values
 from delta_ds.kernel.format.actions import SINGLE_ACTIONS, Action, Metadata, Protocol, Sidecar
 from delta_ds.kernel.log.checkpoint_files import (
     CheckpointFiles,
@@ -123,14 +123,41 @@ def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | 
 
     Its own have been opened: what is read of them from here on is of the same objects, all parts of one writing.
     None for a JSON manifest that holds its file actions inline.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        A file of the checkpoint cannot be read, or it has file actions both in itself and in sidecars: "not allowed".
+        Nobody knows which of two actions of one file is the newer one then, so other files of the log have to serve.
     """
     own = _own_files(checkpoint)
     sidecars = _single_actions(storage, checkpoint, ("sidecar",), own)
     if sidecars:
+        if any(_holds_file_actions(storage, file, own) for file in checkpoint.files):
+            raise UnreadableCheckpointError(
+                f"checkpoint {checkpoint.version} of {storage.url} has some of its file actions in itself and others "
+                "in sidecars, which the protocol does not allow"
+            )
         # A sidecar that is named twice still holds each of its files once.
         paths = dict.fromkeys(sidecar_path(storage, a["sidecar"], checkpoint) for a in sidecars)
         return CheckpointFiles(tuple(paths))
     return None if checkpoint.files[0].is_json else own
+
+
+def _holds_file_actions(storage: Storage, file: LogFile, files: CheckpointFiles) -> bool:
+    import pyarrow.compute as pc
+
+    names = ("add", "remove")
+    if file.is_json:
+        return bool(find_actions(_read_manifest(storage, file), names, file.path))
+    with open_file(storage, files, file.path) as opened:
+        for name in names:
+            groups = _groups_with(opened.metadata, name) if name in opened.schema.names else []
+            if groups:
+                paths = descend(opened.read([f"{name}.path"], groups)[name], ["path"])
+                if pc.any(pc.is_valid(paths), min_count=0).as_py():
+                    return True
+    return False
 
 
 def sidecar_path(storage: Storage, sidecar: Sidecar, checkpoint: Checkpoint) -> str:
@@ -161,6 +188,26 @@ def add_leaves(add: pa.StructType) -> list[str]:
     if "partitionValues" not in present and "partitionValues_parsed" in present:
         names.append("add.partitionValues_parsed")
     return names
+
+
+def remove_leaves(schema: pa.Schema, wanted: Iterable[str], where: str) -> list[str]:
+    """The columns of a checkpoint file from which removes are made: those of some fields that there are."""
+    if "remove" not in schema.names:
+        return []
+    present = {f.name for f in schema.field("remove").type}
+    if "path" not in present:
+        raise UnreadableCheckpointError(f"the remove column of checkpoint file {where} has no path")
+    return [f"remove.{name}" for name in wanted if name in present]
+
+
+def removed_by(written_ms: int, count: int) -> pa.Int64Array:
+    """The times of removes in a checkpoint whose `remove` column has none: when it was written, they had happened.
+
+    As null they would count as removed long ago, and VACUUM would delete files that versions within the retention need.
+    """
+    import numpy as np
+
+    return integers(np.full(count, written_ms))
 
 
 def conform_adds(table: pa.Table, partition_columns: Sequence[str], row: pa.Int64Array) -> pa.Table:

@@ -160,6 +160,11 @@ class CheckpointInput:
         return self._parquet.metadata
 
     @property
+    def written_ms(self) -> int:
+        """When it was written, ms since 1970: what it tells without a time happened no later."""
+        return self._opened.status.modified_ms
+
+    @property
     def schema(self) -> pa.Schema:
         """The actions that it holds: structs by name."""
         return self._parquet.schema_arrow

@@ -164,6 +164,8 @@ def _runs(part: Part, most_rows: int) -> Iterator[Part]:
     """The parts that some row groups make, or all of a file; each of groups that hold the same kinds of actions."""
     assert part.footer is not None
     columns = {name: column_number(part.footer, f"{name}.path") for name in ("add", "remove")}
+    # Removes without a path are damage, which is told to whoever asks for removes.
+    nameless = {"remove"} if columns["remove"] is None and _has_column(part.footer, "remove") else ()
     run: list[int] = []
     held: frozenset[str] = frozenset()
     first = at = part.first_row
@@ -172,7 +174,7 @@ def _runs(part: Part, most_rows: int) -> Iterator[Part]:
         holds = frozenset(
             name
             for name, column in columns.items()
-            if column is not None and nulls(described, column) != described.num_rows
+            if (column is not None and nulls(described, column) != described.num_rows) or name in nameless
         )
         if run and (holds != held or at - first + described.num_rows > most_rows):
             yield replace(part, groups=tuple(run), first_row=first, num_rows=at - first, actions=held)
@@ -190,6 +192,11 @@ def column_number(footer: pq.FileMetaData, path: str) -> int | None:
     """The place of a column among those of a file, by its dotted path."""
     schema = footer.schema
     return next((n for n in range(len(schema)) if schema.column(n).path == path), None)
+
+
+def _has_column(footer: pq.FileMetaData, action: str) -> bool:
+    schema = footer.schema
+    return any(schema.column(n).path.startswith(f"{action}.") for n in range(len(schema)))
 
 
 def nulls(group: pq.RowGroupMetaData, column: int) -> int | None:

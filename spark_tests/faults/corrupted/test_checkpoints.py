@@ -6,20 +6,36 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from delta_ds import DeltaLog
 from delta_ds.exceptions import LogError
-from delta_ds.testing import CheckpointKind, TableBuilder, metadata_action, protocol_action
+from delta_ds.kernel.commands.vacuum import vacuum
+from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.log.replay import load_head
+from delta_ds.testing import (
+    ACTION_TYPES,
+    Action,
+    CheckpointKind,
+    TableBuilder,
+    json_lines,
+    metadata_action,
+    protocol_action,
+)
 from spark_tests.faults.corrupted.tables import (
     IDS,
     SCHEMA,
+    add_line,
     assert_read_or_refused,
     assert_refused,
     read_ids,
     rows,
 )
 
-KINDS: tuple[CheckpointKind, ...] = ("v1", "multi-part", "v2-parquet", "v2-json")
+V2_KINDS: tuple[CheckpointKind, ...] = ("v2-parquet", "v2-json")
+KINDS: tuple[CheckpointKind, ...] = ("v1", "multi-part", *V2_KINDS)
 
 
 def drop_commits_before(table: TableBuilder, version: int) -> None:
@@ -96,6 +112,58 @@ def test_checkpoint_of_another_files_bytes_gives_way_to_the_commits(table: Table
     data = next(table.path.glob("part-*.parquet"))
     checkpoint.write_bytes(data.read_bytes())
     assert_read_or_refused(table, IDS)
+
+
+def mix(table: TableBuilder, kind: CheckpointKind, action: str = "add") -> None:
+    """Write a checkpoint with sidecars that has one more file action in itself."""
+    table.checkpoint(kind)
+    (manifest,) = (file for file in table.log.glob("*.checkpoint.*") if file.is_file())
+    gone = {"path": "gone", "dataChange": True, "deletionTimestamp": 1}
+    extra: Action = add_line(table, 7) if action == "add" else {"remove": gone}
+    if kind == "v2-json":
+        manifest.write_bytes(manifest.read_bytes() + json_lines([extra]))
+    else:
+        found = pq.read_table(manifest)
+        body = {name: value for name, value in extra[action].items() if name in ACTION_TYPES[action].names}
+        line = [{action: {**body, "partitionValues": []}}]
+        pq.write_table(pa.concat_tables([found, pa.Table.from_pylist(line, found.schema)]), manifest)
+
+
+@pytest.mark.parametrize("action", ["add", "remove"])
+@pytest.mark.parametrize("kind", V2_KINDS)
+def test_file_actions_beside_sidecars_make_no_checkpoint_and_the_commits_serve(
+    table: TableBuilder, kind: CheckpointKind, action: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    mix(table, kind, action)
+    table.append(rows(8))
+    # By a filter the files are chosen without the whole state.
+    found = Scan(DeltaLog(table.path).open_snapshot(), "id >= 6").to_arrow()
+    assert sorted(found["id"].to_pylist()) == [6, 8]
+    assert read_ids(table) == [*IDS, 8]
+    assert "some of its file actions in itself" in caplog.text
+    DeltaLog(table.path).checkpoint()
+    assert read_ids(table) == [*IDS, 8]
+
+
+@pytest.mark.parametrize("kind", V2_KINDS)
+def test_file_actions_beside_sidecars_are_an_error_where_nothing_else_serves(
+    table: TableBuilder, kind: CheckpointKind
+) -> None:
+    mix(table, kind)
+    drop_commits_before(table, 3)
+    error = assert_refused(table, LogError, match="some of its file actions in itself")
+    assert str(table.path) in str(error)
+    log = DeltaLog(table.path)
+    before = sorted(table.path.rglob("*"))
+    for deed in (
+        lambda: log.snapshot().scan("id = 6").to_arrow(),
+        lambda: load_head(log.storage, log.open_snapshot().segment),
+        lambda: vacuum(log, 0, retention_check=False),
+        log.checkpoint,
+    ):
+        with pytest.raises(LogError, match="some of its file actions in itself|no complete checkpoint"):
+            deed()
+    assert sorted(table.path.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

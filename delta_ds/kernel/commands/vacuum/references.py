@@ -19,7 +19,7 @@ from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.base.arrow_buffers import field_of, integers, texts
 from delta_ds.kernel.commands.vacuum.paths import listing_forms
 from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor, z85_decode
-from delta_ds.kernel.log.checkpoint import inline_actions, locate_files
+from delta_ds.kernel.log.checkpoint import inline_actions, locate_files, remove_leaves, removed_by
 from delta_ds.kernel.log.checkpoint_files import open_file
 from delta_ds.kernel.log.commit import read_in_batches
 from delta_ds.kernel.log.file_actions import as_vectors, deletion_vector_type
@@ -200,21 +200,22 @@ def _removes_in(storage: Storage, part: Part) -> Iterator[pa.StructArray]:
         return
     struct_type = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
     with open_file(storage, part.files, part.path, part.footer) as opened:
-        present = [
-            f.name for f in opened.schema.field("remove").type if struct_type.get_field_index(f.name) >= 0
-        ]
-        table = opened.read([f"remove.{name}" for name in present], part.groups)
+        wanted = [field.name for field in struct_type]
+        leaves = remove_leaves(opened.schema, wanted, f"{part.path} of {storage.url}")
+        table = opened.read(leaves, part.groups)
+        written_ms = opened.written_ms
     for rows in table["remove"].chunks:
         rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
         if len(rows):
-            columns = [_conform(rows, field) for field in struct_type]
+            columns = [_conform(rows, field, written_ms) for field in struct_type]
             yield pa.StructArray.from_arrays(columns, fields=list(struct_type))
 
 
-def _conform(rows: pa.StructArray, field: pa.Field) -> pa.Array:
-    """A field of actions in a checkpoint."""
+def _conform(rows: pa.StructArray, field: pa.Field, written_ms: int) -> pa.Array:
+    """A field of removes in a checkpoint."""
     if rows.type.get_field_index(field.name) < 0:
-        return pa.nulls(len(rows), field.type)
+        known = field.name == "deletionTimestamp"
+        return removed_by(written_ms, len(rows)) if known else pa.nulls(len(rows), field.type)
     values = field_of(rows, field.name)
     return as_vectors(values, field.type) if pa.types.is_struct(field.type) else values.cast(field.type)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.base.arrow_buffers import field_of, fields_of
+from delta_ds.kernel.log.checkpoint import remove_leaves, removed_by
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, open_file
 from delta_ds.kernel.log.checkpoint_write.schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
 from delta_ds.kernel.log.file_actions import as_vectors
@@ -54,9 +55,11 @@ def read_checkpoint_rows(
     for path in files.paths:
         with open_file(storage, files, path) as opened:
             parsed = parsed_statistics or _lacks_text(opened.metadata)
-            leaves = _leaves(opened.schema, parsed)
+            leaves = _leaves(opened.schema, parsed, f"{path} of {storage.url}")
             for batch in opened.batches(_ROWS, leaves) if leaves else ():
-                yield from opened.translated(functools.partial(_split, batch, partition_keys))
+                yield from opened.translated(
+                    functools.partial(_split, batch, partition_keys, opened.written_ms)
+                )
 
 
 def _lacks_text(metadata: pq.FileMetaData) -> bool:
@@ -76,7 +79,7 @@ def _lacks_text(metadata: pq.FileMetaData) -> bool:
     return "add.stats" not in found or nulls["add.stats"] > nulls["add.path"]
 
 
-def _leaves(schema: pa.Schema, parsed_statistics: bool) -> list[str]:
+def _leaves(schema: pa.Schema, parsed_statistics: bool, where: str) -> list[str]:
     out = []
     if "add" in schema.names:
         present = {f.name for f in schema.field("add").type}
@@ -86,13 +89,12 @@ def _leaves(schema: pa.Schema, parsed_statistics: bool) -> list[str]:
         if "partitionValues" not in present:
             wanted.add("partitionValues_parsed")
         out += [f"add.{name}" for name in sorted(wanted & present)]
-    if "remove" in schema.names:
-        present = {f.name for f in schema.field("remove").type}
-        out += [f"remove.{name}" for name in REMOVE_FIELDS if name in present and name != "dataChange"]
-    return out
+    return out + remove_leaves(schema, [name for name in REMOVE_FIELDS if name != "dataChange"], where)
 
 
-def _split(batch: pa.RecordBatch, partition_keys: Sequence[str]) -> list[tuple[str, pa.Table]]:
+def _split(
+    batch: pa.RecordBatch, partition_keys: Sequence[str], written_ms: int
+) -> list[tuple[str, pa.Table]]:
     found = []
     for kind in ("add", "remove"):
         if kind not in batch.schema.names:
@@ -104,11 +106,13 @@ def _split(batch: pa.RecordBatch, partition_keys: Sequence[str]) -> list[tuple[s
         if valid.false_count:
             rows = rows.filter(valid)
         fields = (*ADD_FIELDS, "stats") if kind == "add" else REMOVE_FIELDS
-        found.append((kind, _conform(rows, fields, partition_keys)))
+        found.append((kind, _conform(rows, fields, partition_keys, written_ms)))
     return found
 
 
-def _conform(rows: pa.StructArray, fields: Sequence[str], partition_keys: Sequence[str]) -> pa.Table:
+def _conform(
+    rows: pa.StructArray, fields: Sequence[str], partition_keys: Sequence[str], written_ms: int
+) -> pa.Table:
     present = {f.name for f in rows.type}
     columns: dict[str, pa.Array] = {}
     for name in fields:
@@ -119,6 +123,8 @@ def _conform(rows: pa.StructArray, fields: Sequence[str], partition_keys: Sequen
             columns[name] = _as(field_of(rows, name), kind)
         elif name == "partitionValues" and "partitionValues_parsed" in present:
             columns[name] = _from_parsed(pc.struct_field(rows, "partitionValues_parsed"), partition_keys)
+        elif name == "deletionTimestamp":
+            columns[name] = removed_by(written_ms, len(rows))
         else:
             columns[name] = pa.nulls(len(rows), kind)
     if "stats_parsed" in present:

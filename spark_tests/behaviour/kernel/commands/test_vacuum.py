@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_ds import DeltaLog, ProgressReport, add_listener
-from delta_ds.exceptions import DataFileError, InvalidOptionError, StorageError, UnsupportedFeatureError
+from delta_ds.exceptions import (
+    DataFileError,
+    InvalidOptionError,
+    LogError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from delta_ds.kernel.commands.vacuum import command, vacuum
 from delta_ds.kernel.commands.vacuum.candidates import find_candidates
+from delta_ds.kernel.transaction.post_commit import write_checkpoint
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.commands.vacuum_tables import (
     NOW,
@@ -250,6 +258,59 @@ def test_removals_in_checkpoints_count(tmp_path: Path, kind: Any) -> None:
     for version in (0, 1):
         table.commit_file(version).unlink()
     assert run(table) == {"old", "orphan"}
+
+
+def without_field(file: Path, action: str, field: str) -> None:
+    """Take a field out of the structs of an action in a checkpoint file."""
+    found = pq.read_table(file)
+    column = found[action].combine_chunks()
+    names = [name for name in column.type.names if name != field]
+    parts = [column.field(name) for name in names]
+    kept = pa.StructArray.from_arrays(parts, names=names, mask=column.is_null())
+    place = found.column_names.index(action)
+    pq.write_table(found.set_column(place, action, kept), file)
+
+
+@pytest.mark.parametrize("kind", ["v1", "multi-part", "v2-parquet"])
+@pytest.mark.parametrize("again", [False, True])
+def test_removals_in_a_checkpoint_without_times_are_as_old_as_the_checkpoint(
+    tmp_path: Path, kind: Any, again: bool
+) -> None:
+    table = new_table(tmp_path, reader_features=["v2Checkpoint"], writer_features=["v2Checkpoint"])
+    for name in ("live", "gone", "orphan"):
+        put(tmp_path, name)
+    commit(table, 900, add("live"), add("gone"))
+    commit(table, 300, remove("gone", 300))
+    for file in table.checkpoint(kind):
+        if "remove" in pq.read_schema(file).names:
+            without_field(file, "remove", "deletionTimestamp")
+        age(file, 100)
+    for version in range(table.version):
+        table.commit_file(version).unlink()
+    if again:
+        # The next checkpoint knows no more, and must not say that they were removed long ago.
+        newest = DeltaLog(tmp_path).write(pa.table({"id": [1]}))
+        age(table.commit_file(newest), 50)
+        snapshot = DeltaLog(tmp_path).open_snapshot()
+        write_checkpoint(snapshot.storage, snapshot.segment, now_ms=NOW)
+    assert run(table, 101) == {"orphan"}
+    assert run(table, 99) == {"gone"}
+
+
+def test_removals_in_a_checkpoint_without_paths_stop_vacuum(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for name in ("live", "gone"):
+        put(tmp_path, name)
+    commit(table, 900, add("live"), add("gone"))
+    commit(table, 300, remove("gone", 1))
+    for file in table.checkpoint("v1"):
+        without_field(file, "remove", "path")
+    for version in range(table.version):
+        table.commit_file(version).unlink()
+    assert DeltaLog(tmp_path).open_snapshot().live_files().num_rows == 1
+    with pytest.raises(LogError, match="remove column of checkpoint file .*checkpoint.parquet"):
+        run(table)
+    assert files(tmp_path) == {"live", "gone"}
 
 
 def test_an_unreadable_checkpoint_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
