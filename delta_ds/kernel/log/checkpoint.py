@@ -47,6 +47,23 @@ def read_single_actions(
     return _single_actions(storage, checkpoint, names, _own_files(checkpoint))
 
 
+def read_head(
+    storage: Storage, checkpoint: Checkpoint, names: Sequence[str] = SINGLE_ACTIONS
+) -> tuple[list[Action], CheckpointFiles | None]:
+    """What `read_single_actions` and `locate_files` find, in one reading of the checkpoint's own files.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        As these.
+    """
+    own = _own_files(checkpoint)
+    found = _single_actions(storage, checkpoint, (*names, "sidecar"), own)
+    sidecars = [action["sidecar"] for action in found if "sidecar" in action]
+    single = [action for action in found if "sidecar" not in action]
+    return single, _located(storage, checkpoint, sidecars, own)
+
+
 def _own_files(checkpoint: Checkpoint) -> CheckpointFiles:
     return CheckpointFiles(tuple(file.path for file in checkpoint.files))
 
@@ -79,12 +96,12 @@ def _actions_of(
     else:
         found = []
         with open_file(storage, files, file.path) as opened:
-            for name in names:
-                groups = _groups_with(opened.metadata, name)
-                if groups:
-                    column = opened.read([name], groups)[name].drop_null()
-                    bodies = opened.translated(column.to_pylist)
+            for wanted, groups in _places(opened.metadata, names):
+                table = opened.read(wanted, groups, threads=False)
+                for name in wanted:
+                    bodies = opened.translated(table[name].drop_null().to_pylist)
                     found += [cast("Action", {name: conform(name, _plain(body), where)}) for body in bodies]
+            files.footers[file.path] = opened.metadata
     for action in found:
         # Other checkpoints, or the commits, may still say what is wrong in this one.
         if (protocol := action.get("protocol")) is not None:
@@ -92,6 +109,15 @@ def _actions_of(
         if (metadata := action.get("metaData")) is not None:
             Metadata.from_action(metadata, where)
     return found
+
+
+def _places(footer: pq.FileMetaData, names: Sequence[str]) -> list[tuple[list[str], list[int]]]:
+    """Which actions are in which row groups: those that share theirs are read together."""
+    places: dict[tuple[int, ...], list[str]] = {}
+    for name in names:
+        if groups := tuple(_groups_with(footer, name)):
+            places.setdefault(groups, []).append(name)
+    return [(together, list(groups)) for groups, together in places.items()]
 
 
 def _groups_with(footer: pq.FileMetaData, name: str) -> list[int]:
@@ -130,8 +156,12 @@ def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | 
         A file of the checkpoint cannot be read, or it has file actions both in itself and in sidecars: "not allowed".
         Nobody knows which of two actions of one file is the newer one then, so other files of the log have to serve.
     """
-    own = _own_files(checkpoint)
-    sidecars = _single_actions(storage, checkpoint, ("sidecar",), own)
+    return read_head(storage, checkpoint, ())[1]
+
+
+def _located(
+    storage: Storage, checkpoint: Checkpoint, sidecars: Sequence[Sidecar], own: CheckpointFiles
+) -> CheckpointFiles | None:
     if sidecars:
         if any(_holds_file_actions(storage, file, own) for file in checkpoint.files):
             raise UnreadableCheckpointError(
@@ -139,7 +169,7 @@ def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | 
                 "in sidecars, which the protocol does not allow"
             )
         # A sidecar that is named twice still holds each of its files once.
-        paths = dict.fromkeys(sidecar_path(storage, a["sidecar"], checkpoint) for a in sidecars)
+        paths = dict.fromkeys(sidecar_path(storage, sidecar, checkpoint) for sidecar in sidecars)
         return CheckpointFiles(tuple(paths))
     return None if checkpoint.files[0].is_json else own
 
@@ -183,11 +213,16 @@ def add_leaves(add: pa.StructType) -> list[str]:
     """The columns of a checkpoint file from which `conform_adds` makes live files."""
     present = {f.name for f in add}
     if "path" not in present:
-        raise UnreadableCheckpointError("the add column of a checkpoint has no path")
+        raise adds_without_path()
     names = [f"add.{name}" for name in _ADD_FIELDS if name in present]
     if "partitionValues" not in present and "partitionValues_parsed" in present:
         names.append("add.partitionValues_parsed")
     return names
+
+
+def adds_without_path() -> UnreadableCheckpointError:
+    """The error of a checkpoint file whose `add` column names no file."""
+    return UnreadableCheckpointError("the add column of a checkpoint has no path")
 
 
 def remove_leaves(schema: pa.Schema, wanted: Iterable[str], where: str) -> list[str]:

@@ -112,6 +112,8 @@ if TYPE_CHECKING:
 
 # Of one text column so many rows are in memory at once.
 _TEXT_ROWS = 1 << 12
+# The name under which it is kept which rows are adds: that of no statistics.
+_ADDS = "add"
 
 
 class CheckpointPart:
@@ -157,8 +159,13 @@ class CheckpointPart:
         assert column is not None  # else it is no part of the adds
         if all(nulls(footer.row_group(group), column) == 0 for group in self._groups):
             return None
-        lengths = pc.binary_length(self._read(["path"])["path"])
-        return integers(np.flatnonzero(flags(pc.is_valid(lengths))))
+        kept = self.kept([_ADDS])
+        if kept is None:
+            there = pc.is_valid(pc.binary_length(self._read(["path"])["path"]))
+            self.keep({_ADDS: there})
+        else:
+            there = kept[_ADDS]
+        return integers(np.flatnonzero(flags(there)))
 
     def leaves(self, names: Sequence[str]) -> dict[str, pa.Array]:
         """Those of some columns inside `add` that there are, of all rows of the part, adds or not.
@@ -267,6 +274,8 @@ class CheckpointPart:
             if len(within):
                 yield within - start, batch["add"]
             start = end
+            if not len(rows) or rows[-1] < end:
+                return
 
     def kept(self, names: Sequence[str]) -> dict[str, pa.Array] | None:
         """See `FilesToPrune`."""

@@ -83,10 +83,16 @@ class CheckpointFiles:
         Relative to the table, or as `Storage.resolve` gives them.
     seen
         By path the files that were opened so far. Whoever opens one of them again gets the same object, or an error.
+    footers
+        By path those that were read and that nobody has asked for since; in this process only.
     """
 
     paths: tuple[str, ...]
     seen: dict[str, SeenFile] = field(default_factory=dict, compare=False)
+    footers: dict[str, pq.FileMetaData] = field(default_factory=dict, compare=False)
+
+    def __reduce__(self) -> tuple[type[CheckpointFiles], tuple[tuple[str, ...], dict[str, SeenFile]]]:
+        return CheckpointFiles, (self.paths, self.seen)
 
     @property
     def are_certain(self) -> bool:
@@ -99,6 +105,21 @@ class CheckpointFiles:
         return CheckpointFiles((path,), {} if known is None else {path: known})
 
 
+def footer_of(storage: Storage, files: CheckpointFiles, path: str) -> pq.FileMetaData:
+    """The footer of one of the files, which is opened for it unless somebody has just done so.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        As `open_file`.
+    """
+    read = files.footers.pop(path, None)
+    if read is not None:
+        return read
+    with open_file(storage, files, path) as opened:
+        return opened.metadata
+
+
 def open_file(
     storage: Storage, files: CheckpointFiles, path: str, footer: pq.FileMetaData | None = None
 ) -> CheckpointInput:
@@ -107,7 +128,7 @@ def open_file(
     Parameters
     ----------
     footer
-        Its footer, where it has been read before.
+        Its footer, where it has been read before and the caller has it.
 
     Raises
     ------
@@ -117,7 +138,7 @@ def open_file(
     """
     opened = _with_checkpoint_errors(storage, path, None, lambda: storage.open_known(path))
     try:
-        return CheckpointInput(storage, files, path, opened, footer)
+        return CheckpointInput(storage, files, path, opened, footer or files.footers.pop(path, None))
     except BaseException:
         opened.stream.close()
         raise

@@ -19,7 +19,6 @@ from delta_ds.events.log import (
     NO_CLASSIC_CHECKPOINT,
     SIDECARS_KEPT,
 )
-from delta_ds.kernel.format.actions import SINGLE_ACTIONS
 from delta_ds.kernel.format.features import CHECKPOINT_PROTECTION, V2_CHECKPOINT
 from delta_ds.kernel.format.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
@@ -28,7 +27,7 @@ from delta_ds.kernel.format.properties import (
 )
 from delta_ds.kernel.format.protocol_checks import check_managed
 from delta_ds.kernel.format.table_state import TableState
-from delta_ds.kernel.log.checkpoint import locate_files, read_single_actions, sidecar_path
+from delta_ds.kernel.log.checkpoint import read_head, read_single_actions, sidecar_path
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError, open_file
 from delta_ds.kernel.log.filenames import (
     LOG_DIRECTORY,
@@ -154,15 +153,14 @@ def _oldest_kept(storage: Storage, listing: LogListing, cut_off: int) -> Checkpo
 def _is_readable(storage: Storage, checkpoint: Checkpoint) -> bool:
     """Whether all files of a checkpoint open and hold a protocol and metadata."""
     try:
-        found = {name for a in read_single_actions(storage, checkpoint, SINGLE_ACTIONS) for name in a}
-        files = locate_files(storage, checkpoint)
+        actions, files = read_head(storage, checkpoint)
         if files is not None:
             for path in files.paths:
                 open_file(storage, files, path).close()
     except (UnreadableCheckpointError, FileNotFoundError) as error:
         CHECKPOINT_NOT_RELIED_ON.log(table=storage.url, version=checkpoint.version, reason=error)
         return False
-    return {"protocol", "metaData"} <= found
+    return {"protocol", "metaData"} <= {name for action in actions for name in action}
 
 
 def _may_delete_below(state: TableState, version: int) -> bool:

@@ -8,6 +8,7 @@ Source: PROTOCOL.md, "Add File and Remove File", "Deletion Vector Descriptor Sch
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -272,6 +273,10 @@ _ACTIONS: dict[str, dict[str, _Wanted]] = {
 }  # fmt: skip
 
 
+# So many types of columns are looked at once: checkpoints of a table have the same, and look the same each time.
+_REMEMBERED = 256
+
+
 def check_types(schema: pa.Schema) -> None:
     """Refuse a checkpoint file whose columns are not what the protocol says; others may be anything.
 
@@ -280,12 +285,17 @@ def check_types(schema: pa.Schema) -> None:
     ValueError
         A column, or a field in one, has another type. The message names it.
     """
+    for field in schema:
+        _check_action(field.name, field.type)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _check_action(name: str, kind: pa.DataType) -> None:
     import pyarrow as pa
 
-    for field in schema:
-        if not pa.types.is_struct(field.type):
-            raise ValueError(f"its column {field.name} is {field.type}, not an action")
-        _check_fields(field.name, field.type, _ACTIONS.get(field.name, {}))
+    if not pa.types.is_struct(kind):
+        raise ValueError(f"its column {name} is {kind}, not an action")
+    _check_fields(name, kind, _ACTIONS.get(name, {}))
 
 
 def _check_fields(path: str, kind: pa.StructType, wanted: Mapping[str, _Wanted]) -> None:
@@ -324,6 +334,7 @@ def _is(name: str, kind: pa.DataType) -> bool:
     return check(kind)
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """A type without what only says how Arrow holds it: dictionaries, views, and offsets of 64 bits."""
     import pyarrow as pa

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from delta_ds.events.log import LAST_CHECKPOINT_CHECKSUM_MISMATCH, LAST_CHECKPOINT_UNREADABLE
@@ -82,30 +82,34 @@ def checksum(hint: dict[str, Any]) -> str:
     """
     import hashlib
 
-    body = {key: value for key, value in hint.items() if key != "checksum"}
-    pairs = sorted(_leaves(body, ()), key=lambda pair: pair[0].encode())
-    text = ",".join(f"{path}={value}" for path, value in pairs)
+    found: list[tuple[str, str]] = []
+    _collect({key: value for key, value in hint.items() if key != "checksum"}, "", found)
+    # Paths are ASCII: their order is that of their bytes.
+    text = ",".join(f"{path}={value}" for path, value in sorted(found))
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _collect(value: Any, path: str, found: list[tuple[str, str]]) -> None:
+    """Add the leaves of a value to those found, each with its path."""
     if isinstance(value, dict):
         for key, child in value.items():
-            yield from _leaves(child, (*path, _quoted(key)))
+            _collect(child, f"{path}+{_quoted_key(key)}" if path else _quoted_key(key), found)
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _leaves(child, (*path, str(index)))
+            _collect(child, f"{path}+{index}", found)
     else:
-        leaf = _quoted(value) if isinstance(value, str) else json.dumps(value)
-        yield "+".join(path), leaf
+        found.append((path, _quoted(value) if isinstance(value, str) else json.dumps(value)))
 
 
 def _quoted(text: str) -> str:
-    from urllib.parse import quote
-
     if _UNRESERVED.fullmatch(text):
         return f'"{text}"'
+    from urllib.parse import quote
+
     return '"' + quote(text, safe="-._~") + '"'
+
+
+_quoted_key = functools.lru_cache(maxsize=256)(_quoted)
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

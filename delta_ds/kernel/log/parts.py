@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.log.checkpoint import add_leaves, locate_files
-from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, open_file
+from delta_ds.kernel.log.checkpoint import adds_without_path, locate_files
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, footer_of
 from delta_ds.kernel.log.last_checkpoint import adds_by_hint
 from delta_ds.records import dataclass, replace
 
@@ -154,10 +154,10 @@ def holds_actions(storage: Storage, segment: LogSegment, actions: int, *, sideca
 
 
 def _footer(storage: Storage, files: CheckpointFiles, path: str) -> pq.FileMetaData:
-    with open_file(storage, files, path) as opened:
-        if "add" in opened.schema.names:
-            add_leaves(opened.schema.field("add").type)
-        return opened.metadata
+    footer = footer_of(storage, files, path)
+    if column_number(footer, "add.path") is None and _has_column(footer, "add"):
+        raise adds_without_path()
+    return footer
 
 
 def _runs(part: Part, most_rows: int) -> Iterator[Part]:

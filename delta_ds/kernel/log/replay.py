@@ -29,10 +29,11 @@ from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.checkpoint import (
     damage_as_unreadable,
     inline_actions,
-    locate_files,
+    read_head,
     read_single_actions,
 )
 from delta_ds.kernel.log.checkpoint_adds import KeptColumns
+from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.commit import (
     Commit,
     full_name,
@@ -45,7 +46,7 @@ from delta_ds.kernel.log.file_actions import actions_schema, working_schema
 from delta_ds.kernel.log.file_selection import OlderFiles, select
 from delta_ds.kernel.log.json_actions import parse_file_actions
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
-from delta_ds.kernel.log.parts import parts_of
+from delta_ds.kernel.log.parts import Part, parts_of
 from delta_ds.kernel.log.reconcile import align, files_of_tables, reconcile, untouched
 from delta_ds.kernel.log.segment import LogSegment, find_segment, with_fallback
 from delta_ds.kernel.storage.filesystem import Storage
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 _HEADER_COMMITS = 64
 # From so many commits on a replay is work that is told of.
 _LONG_LOG = 500
+# What commits after a checkpoint say of no more files than this is kept for the next selection.
+_KEPT_FILES = 100_000
 
 
 # By path: the actions of a commit that are not file actions.
@@ -221,7 +224,13 @@ def load_state(
     """
     if base is None:
         head = load_head(storage, segment, found)
-        return _completed(storage, head) or head.state
+        older = head.older
+        if older is None:
+            return head.state
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            parts = parts_of(storage, older.checkpoint, workers.map)
+            tables = list(select(older, parts, None, workers.map))
+        return with_older(head, tables, None, older.checkpoint)
     before = base.state
     single = SingleActions(
         before.table.protocol,
@@ -240,49 +249,58 @@ def load_state(
     return _state(storage, table, single, files_of_tables(storage, [older, *adds], checkpoint, columns))
 
 
-def select_files(
-    storage: Storage, segment: LogSegment, found: FoundActions, keep: FileFilter, kept_columns: KeptColumns
-) -> State | None:
-    """The state of a segment with the live files that a filter keeps, in log order.
+class Selections:
+    """What selections from one version have in common, kept for the next one. Another process starts with nothing."""
 
-    Parameters
-    ----------
-    found
-        What `load_table_state` found in the same files.
-    keep, kept_columns
-        See `select`.
+    def __init__(self) -> None:
+        self._columns = KeptColumns()
+        self._head: ReplayHead | None = None
+        self._parts: list[Part] | None = None
 
-    Returns
-    -------
-    State or None
-        None where there is no checkpoint in Parquet to go through: then `load_state` is the way.
+    def __reduce__(self) -> tuple[type[Selections], tuple[()]]:
+        return Selections, ()
 
-    Raises
-    ------
-    UnreadableCheckpointError
-        A file of the checkpoint cannot be read.
-    LogError
-        As `load_state`.
-    """
-    if segment.checkpoint is None:
-        return None
-    return _completed(storage, load_head(storage, segment, found), keep, kept_columns)
+    def select_files(
+        self, storage: Storage, segment: LogSegment, found: FoundActions, keep: FileFilter
+    ) -> State | None:
+        """The state of a segment with the live files that a filter keeps, in log order.
 
+        Parameters
+        ----------
+        segment, found
+            The same each time; what `load_table_state` found in the same files.
+        keep
+            See `select`.
 
-def _completed(
-    storage: Storage,
-    head: ReplayHead,
-    keep: FileFilter | None = None,
-    kept_columns: KeptColumns | None = None,
-) -> State | None:
-    """The state with all files, or with those that a filter keeps; None where the head is all there is."""
-    older = head.older
-    if older is None:
-        return None
-    with ThreadPoolExecutor(os.cpu_count()) as workers:
-        parts = parts_of(storage, older.checkpoint, workers.map)
-        tables = list(select(older, parts, keep, workers.map, kept_columns))
-    return with_older(head, tables, keep, older.checkpoint)
+        Returns
+        -------
+        State or None
+            None where there is no checkpoint in Parquet to go through: then `load_state` is the way.
+
+        Raises
+        ------
+        UnreadableCheckpointError
+            A file of the checkpoint cannot be read; the next selection begins anew.
+        LogError
+            As `load_state`.
+        """
+        if segment.checkpoint is None:
+            return None
+        head, parts = self._head, self._parts
+        try:
+            if head is None:
+                head = load_head(storage, segment, found)
+            if head.older is None:
+                return None
+            with ThreadPoolExecutor(os.cpu_count()) as workers:
+                parts = parts or parts_of(storage, head.older.checkpoint, workers.map)
+                older = list(select(head.older, parts, keep, workers.map, self._columns))
+        except UnreadableCheckpointError:
+            self._head = self._parts = None
+            raise
+        if head.state.files.num_rows <= _KEPT_FILES:
+            self._head, self._parts = head, parts
+        return with_older(head, older, keep, head.older.checkpoint)
 
 
 def with_older(
@@ -390,8 +408,8 @@ def _read_checkpoint_head(
     if segment.checkpoint is None:
         return None, []
     origin = full_name(storage, segment.checkpoint.files[0])
-    single.apply(read_single_actions(storage, segment.checkpoint), origin)
-    checkpoint = locate_files(storage, segment.checkpoint)
+    actions, checkpoint = read_head(storage, segment.checkpoint)
+    single.apply(actions, origin)
     manifest = inline_actions(storage, segment.checkpoint) if checkpoint is None else None
     if manifest is None:
         return checkpoint, []

@@ -13,11 +13,10 @@ from delta_ds.kernel.format.protocol_checks import check_managed
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log import cache, history
-from delta_ds.kernel.log.checkpoint_adds import KeptColumns
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
-from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state, select_files
+from delta_ds.kernel.log.replay import Base, FoundActions, Selections, State, load_state, load_table_state
 from delta_ds.kernel.log.segment import LogFileGoneError, LogSegment, find_segment, with_fallback
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, field, replace
@@ -67,7 +66,7 @@ class Snapshot:
         self.table_state = opened.table
         self.selection = selection
         self._opened = opened
-        self._kept = KeptColumns()
+        self._selections = Selections()
         self.table_state.check_readable()
         check_managed(self.table_state.protocol, storage)
         for column in self.table_state.partition_columns:
@@ -265,9 +264,9 @@ class Snapshot:
         return files.take(keep(files))
 
     def _select(self, keep: FileFilter, attempt: int = 1) -> State | None:
-        """See `replay.select_files`; also None where replay has to find out what else the log still has."""
+        """See `Selections.select_files`; also None where replay has to find out what else the log still has."""
         try:
-            return select_files(self.storage, self.segment, self._opened.found, keep, self._kept)
+            return self._selections.select_files(self.storage, self.segment, self._opened.found, keep)
         except (UnreadableCheckpointError, LogFileGoneError) as error:
             if isinstance(error, CheckpointReplacedError) and attempt < _SELECTIONS:
                 events.CHECKPOINT_READ_ANEW.log(table=self.storage.url, reason=error)

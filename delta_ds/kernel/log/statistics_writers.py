@@ -66,14 +66,13 @@ def _commit_counts(storage: Storage, file: LogFile) -> bool:
 
 def _checkpoint_counts(storage: Storage, checkpoint: Checkpoint) -> bool:
     from delta_ds.kernel.log.checkpoint import locate_files
-    from delta_ds.kernel.log.checkpoint_files import open_file
+    from delta_ds.kernel.log.checkpoint_files import footer_of
 
     try:
         files = locate_files(storage, checkpoint)
         if files is None:
             return False
-        with open_file(storage, files, files.paths[0]) as opened:
-            stored = opened.metadata.metadata or {}
+        stored = footer_of(storage, files, files.paths[0]).metadata or {}
     except (DeltaError, FileNotFoundError):
         return False
     ours = all(stored.get(key.encode()) == value.encode() for key, value in COUNTS_NAN.items())

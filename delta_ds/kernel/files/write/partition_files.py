@@ -41,32 +41,45 @@ _MOSTLY_DISTINCT = 0.9875
 
 
 class Closing:
-    """Closes streams in the background, as closing waits for a device or a store."""
+    """Closes streams in the background, as closing waits for a device or a store; the last one where it is waited for.
+
+    So a write of one file starts no thread.
+    """
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: deque[Future[None]] = deque()
+        self._last: BinaryIO | None = None
 
     def submit(self, stream: BinaryIO) -> None:
-        """Close a stream in the background; raises the error of an earlier one."""
+        """Close a stream soon; raises the error of an earlier one."""
+        before, self._last = self._last, stream
+        if before is None:
+            return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_CLOSING_FILES)
-        self._waiting.append(self._pool.submit(stream.close))
+        self._waiting.append(self._pool.submit(before.close))
         while len(self._waiting) > _CLOSING_FILES:
             self._waiting.popleft().result()
 
     def wait(self) -> None:
         """Wait until all streams are closed; raises `StorageError` if one cannot be."""
+        if self._last is not None:
+            last, self._last = self._last, None
+            last.close()
         while self._waiting:
             self._waiting.popleft().result()
         self.wait_for_all()
 
     def wait_for_all(self) -> None:
-        """Wait until nothing is under way any more, whatever its outcome."""
+        """Wait until nothing is under way any more, whatever its outcome; a stream still open is given up."""
         self._waiting.clear()
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+        if self._last is not None:
+            last, self._last = self._last, None
+            _discard(last)
 
 
 @dataclass(slots=True)

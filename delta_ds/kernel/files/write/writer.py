@@ -155,7 +155,7 @@ class FileWriter:
         for files in self._open.values():
             quietly(files.discard, self._output.plan.table)
         self._open = {}
-        self._output.closing.wait_for_all()
+        quietly(self._output.closing.wait_for_all, self._output.plan.table)
         written, self._output.written = self._output.written, []
         discard(self._output.storage, [encode(path) for path in written])
 

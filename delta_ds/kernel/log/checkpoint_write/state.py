@@ -37,7 +37,7 @@ from delta_ds.kernel.log.checkpoint import (
     damage_as_unreadable,
     inline_actions,
     locate_files,
-    read_single_actions,
+    read_head,
 )
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, CheckpointReplacedError
 from delta_ds.kernel.log.checkpoint_write.rows import read_checkpoint_rows
@@ -190,8 +190,8 @@ class CheckpointState:
         if checkpoint is None:
             return
         origin = full_name(self._storage, checkpoint.files[0])
-        self._singles.apply(read_single_actions(self._storage, checkpoint), origin)
-        self._base = locate_files(self._storage, checkpoint)
+        actions, self._base = read_head(self._storage, checkpoint)
+        self._singles.apply(actions, origin)
         if self._base is None:
             self._manifest = inline_actions(self._storage, checkpoint)
 
