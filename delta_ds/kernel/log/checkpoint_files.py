@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+# So many files of a checkpoint stay open between the reading of their footers and of their rows.
+_LEFT_OPEN = 64
+
 
 class UnreadableCheckpointError(CorruptLogFileError):
     """A file of a checkpoint is missing, truncated or damaged; an older checkpoint can be used instead."""
@@ -85,11 +88,14 @@ class CheckpointFiles:
         By path the files that were opened so far. Whoever opens one of them again gets the same object, or an error.
     footers
         By path those that were read and that nobody has asked for since; in this process only.
+    waiting
+        By path what `parts_of` has opened and left for whoever opens it next; `close` closes the others.
     """
 
     paths: tuple[str, ...]
     seen: dict[str, SeenFile] = field(default_factory=dict, compare=False)
     footers: dict[str, pq.FileMetaData] = field(default_factory=dict, compare=False)
+    waiting: dict[str, CheckpointInput] = field(default_factory=dict, compare=False)
 
     def __reduce__(self) -> tuple[type[CheckpointFiles], tuple[tuple[str, ...], dict[str, SeenFile]]]:
         return CheckpointFiles, (self.paths, self.seen)
@@ -99,14 +105,28 @@ class CheckpointFiles:
         """Whether all files were opened, and the store tells for certain when one is another object."""
         return all(path in self.seen and self.seen[path].is_certain for path in self.paths)
 
+    def close(self) -> None:
+        """Close what was left open and nobody opened again."""
+        for path in list(self.waiting):
+            left = self.waiting.pop(path, None)
+            if left is not None:
+                left.close()
+
     def only(self, path: str) -> CheckpointFiles:
         """One of the files."""
         known = self.seen.get(path)
         return CheckpointFiles((path,), {} if known is None else {path: known})
 
 
-def footer_of(storage: Storage, files: CheckpointFiles, path: str) -> pq.FileMetaData:
+def footer_of(
+    storage: Storage, files: CheckpointFiles, path: str, *, leave_open: bool = False
+) -> pq.FileMetaData:
     """The footer of one of the files, which is opened for it unless somebody has just done so.
+
+    Parameters
+    ----------
+    leave_open
+        Whether the file stays open for whoever opens it next, where not too many do; see `CheckpointFiles.close`.
 
     Raises
     ------
@@ -116,7 +136,11 @@ def footer_of(storage: Storage, files: CheckpointFiles, path: str) -> pq.FileMet
     read = files.footers.pop(path, None)
     if read is not None:
         return read
-    with open_file(storage, files, path) as opened:
+    opened = open_file(storage, files, path)
+    if leave_open and len(files.waiting) < _LEFT_OPEN:
+        files.waiting[path] = opened
+        return opened.metadata
+    with opened:
         return opened.metadata
 
 
@@ -136,6 +160,9 @@ def open_file(
         The file is missing, damaged, or holds what are no actions; CheckpointReplacedError if it is another one than
         before.
     """
+    waiting = files.waiting.pop(path, None)
+    if waiting is not None:
+        return waiting
     opened = _with_checkpoint_errors(storage, path, None, lambda: storage.open_known(path))
     try:
         return CheckpointInput(storage, files, path, opened, footer or files.footers.pop(path, None))

@@ -76,7 +76,9 @@ class Part:
         return f"{named}:{self.groups[0]}:{self.groups[-1]}"
 
 
-def parts_of(storage: Storage, files: CheckpointFiles, map: Map, rows: int | None = None) -> list[Part]:
+def parts_of(
+    storage: Storage, files: CheckpointFiles, map: Map, rows: int | None = None, *, leave_open: bool = False
+) -> list[Part]:
     """The parts of a checkpoint, in order; row groups that say they hold no file action are left out.
 
     Parameters
@@ -85,6 +87,8 @@ def parts_of(storage: Storage, files: CheckpointFiles, map: Map, rows: int | Non
         Reads the footers.
     rows
         About how many a part has; None for what is looked at together.
+    leave_open
+        Whether files stay open for who reads the parts in this process; whoever asks for it calls `files.close`.
 
     Raises
     ------
@@ -93,7 +97,7 @@ def parts_of(storage: Storage, files: CheckpointFiles, map: Map, rows: int | Non
     """
     parts: list[Part] = []
     first_row = 0
-    footers = map(functools.partial(_footer, storage, files), files.paths)
+    footers = map(functools.partial(_footer, storage, files, leave_open=leave_open), files.paths)
     for path, footer in zip(files.paths, footers, strict=True):
         parts += _runs(Part(files, path, None, first_row, footer=footer), rows or PART_ROWS)
         first_row += footer.num_rows
@@ -153,8 +157,10 @@ def holds_actions(storage: Storage, segment: LogSegment, actions: int, *, sideca
         return sum(part.num_rows for part in parts_of(storage, files, readers.map)) >= actions
 
 
-def _footer(storage: Storage, files: CheckpointFiles, path: str) -> pq.FileMetaData:
-    footer = footer_of(storage, files, path)
+def _footer(
+    storage: Storage, files: CheckpointFiles, path: str, *, leave_open: bool = False
+) -> pq.FileMetaData:
+    footer = footer_of(storage, files, path, leave_open=leave_open)
     if column_number(footer, "add.path") is None and _has_column(footer, "add"):
         raise adds_without_path()
     return footer

@@ -12,6 +12,7 @@ import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.log import UNSUPPORTED_FORMAT
@@ -227,8 +228,8 @@ def load_state(
         older = head.older
         if older is None:
             return head.state
-        with ThreadPoolExecutor(os.cpu_count()) as workers:
-            parts = parts_of(storage, older.checkpoint, workers.map)
+        with closing(older.checkpoint) as opened, ThreadPoolExecutor(os.cpu_count()) as workers:
+            parts = parts_of(storage, opened, workers.map, leave_open=True)
             tables = list(select(older, parts, None, workers.map))
         return with_older(head, tables, None, older.checkpoint)
     before = base.state
@@ -292,8 +293,8 @@ class Selections:
                 head = load_head(storage, segment, found)
             if head.older is None:
                 return None
-            with ThreadPoolExecutor(os.cpu_count()) as workers:
-                parts = parts or parts_of(storage, head.older.checkpoint, workers.map)
+            with closing(head.older.checkpoint) as checkpoint, ThreadPoolExecutor(os.cpu_count()) as workers:
+                parts = parts or parts_of(storage, checkpoint, workers.map, leave_open=True)
                 older = list(select(head.older, parts, keep, workers.map, self._columns))
         except UnreadableCheckpointError:
             self._head = self._parts = None

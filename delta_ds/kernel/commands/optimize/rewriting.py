@@ -31,9 +31,13 @@ from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.commands.optimize.reorg import Description
+    from delta_ds.kernel.files.read.data_file import Batches
     from delta_ds.kernel.log.snapshot import Snapshot
 
 _AHEAD_BYTES = 64 << 20
+# Files of so many bytes together are read one after the other, and their rows joined.
+_RUN_BYTES = 4 << 20
+_RUNS_EACH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +124,45 @@ def read_rows(plan: RewritePlan, slices: Sequence[FileSlice], threads: int = 1) 
         How many files are read at a time.
     """
     layouts = Layouts(plan.reading)
-    streams = [partial(read_slice, plan.storage, layouts, piece, BATCH_ROWS, False) for piece in slices]
-    with closing(in_order(streams, threads_for(plan.storage, threads), _AHEAD_BYTES)) as batches:
+    workers = threads_for(plan.storage, threads)
+    # Each thread gets several runs: they end at about the same time, and those of a store do not wait for each other.
+    runs = _runs(slices, max(1, len(slices) // (_RUNS_EACH * workers)))
+    streams = [partial(_read_run, plan, layouts, run) for run in runs]
+    with closing(in_order(streams, workers, _AHEAD_BYTES)) as batches:
         for batch in batches:
             yield row_tracking_as_columns(batch, plan.tracking)
+
+
+def _runs(slices: Sequence[FileSlice], most: int) -> list[list[FileSlice]]:
+    """Consecutive files that are read one after the other: a large one alone, small ones together."""
+    runs: list[list[FileSlice]] = []
+    size = _RUN_BYTES
+    for piece in slices:
+        if size + piece.size > _RUN_BYTES or len(runs[-1]) == most:
+            runs.append([])
+            size = 0
+        runs[-1].append(piece)
+        size += piece.size
+    return runs
+
+
+def _read_run(plan: RewritePlan, layouts: Layouts, run: Sequence[FileSlice]) -> Batches:
+    """The rows of some files; small batches are joined, as each has a cost of its own on its way into a file."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for piece in run:
+        with closing(read_slice(plan.storage, layouts, piece, BATCH_ROWS, False)) as batches:
+            for batch in batches:
+                held.append(batch)
+                rows += batch.num_rows
+                if rows >= BATCH_ROWS:
+                    yield from _joined(held)
+                    held, rows = [], 0
+    yield from _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return batches if len(batches) < 2 else pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
 def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0, threads: int = 1) -> list[AddFile]:
