@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from delta_ds.api.catalog import Catalog as Catalog
     from delta_ds.api.catalog import Moment as Moment
     from delta_ds.api.catalog import catalog as catalog
+    from delta_ds.api.change_feed import ChangeFeed as ChangeFeed
     from delta_ds.api.delta_log import DeltaLog as DeltaLog
+    from delta_ds.api.snapshot import Scan as Scan
     from delta_ds.api.snapshot import Snapshot as Snapshot
     from delta_ds.api.transaction import Transaction as Transaction
     from delta_ds.deprecations import DeltaDeprecationWarning as DeltaDeprecationWarning
@@ -117,10 +119,8 @@ if TYPE_CHECKING:
     from delta_ds.exceptions import (
         VersionsNotContiguousError as VersionsNotContiguousError,
     )
-    from delta_ds.kernel.commands.changes import ChangeFeed as ChangeFeed
     from delta_ds.kernel.commands.health import Health as Health
     from delta_ds.kernel.commands.maintain import Maintenance as Maintenance
-    from delta_ds.kernel.files.scan.scan import Scan as Scan
     from delta_ds.reporting.listeners import Listening as Listening
     from delta_ds.reporting.listeners import add_listener as add_listener
     from delta_ds.reporting.listeners import remove_listener as remove_listener
@@ -160,7 +160,7 @@ _HOMES = {
     "DeltaMergeBuilder": "delta_ds.spark.commands.merge.builder",
     "DeltaOptimizeBuilder": "delta_ds.spark.commands.optimize",
     "Health": "delta_ds.kernel.commands.health",
-    "ChangeFeed": "delta_ds.kernel.commands.changes",
+    "ChangeFeed": "delta_ds.api.change_feed",
     "DeltaDeprecationWarning": "delta_ds.deprecations",
     "DeltaLog": "delta_ds.api.delta_log",
     **dict.fromkeys(["Catalog", "Moment", "catalog"], "delta_ds.api.catalog"),
@@ -172,7 +172,7 @@ _HOMES = {
         ["CommandReport", "CommitReport", "ProgressReport", "ScanReport", "SnapshotReport"],
         "delta_ds.reporting.reports",
     ),
-    "Scan": "delta_ds.kernel.files.scan.scan",
+    "Scan": "delta_ds.api.snapshot",
     "Snapshot": "delta_ds.api.snapshot",
     "Transaction": "delta_ds.api.transaction",
     **dict.fromkeys(

@@ -18,10 +18,9 @@ from delta_ds.kernel.transaction.table_log import TableLog
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.api.snapshot import Snapshot
+    from delta_ds.api.change_feed import ChangeFeed
+    from delta_ds.api.snapshot import Blame, Snapshot
     from delta_ds.api.transaction import Transaction
-    from delta_ds.kernel.commands.blame.blame import Blame
-    from delta_ds.kernel.commands.changes import ChangeFeed
     from delta_ds.kernel.commands.layout.timeline import Timeline
     from delta_ds.kernel.commands.plot.plots import Plots
     from delta_ds.kernel.format.expressions.tree import Expression
@@ -185,19 +184,21 @@ class DeltaLog(TableLog):
         >>> log.changes(0, net="net", keys=["id"]).to_arrow().num_rows
         4
         """
+        from delta_ds.api.change_feed import ChangeFeed
         from delta_ds.kernel.commands.changes import open_changes
 
         _check_from_zero(start=start, end=end)
-        return open_changes(
+        feed = open_changes(
             self.storage,
             start,
             end,
-            None if starting_timestamp is None else history.milliseconds(starting_timestamp),
-            None if ending_timestamp is None else history.milliseconds(ending_timestamp),
+            starting_timestamp,
+            ending_timestamp,
             timezone,
             net,
             keys,
         )
+        return ChangeFeed(feed)
 
     def blame(
         self,

@@ -128,7 +128,7 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
             snapshot.storage, snapshot, engine_info=change.engine_info, use_statistics=change.rows is not None
         )
         read = change.predicate if change.rows is None else change.rows.wanted
-        transaction.scan(read, timezone=change.timezone)
+        transaction.recorded_scan(read, timezone=change.timezone)
         if change.txn is not None:
             transaction.depend_on_app_id(change.txn[0])
             transaction.set_txn(*change.txn)

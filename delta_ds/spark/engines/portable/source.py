@@ -226,17 +226,17 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
 
     storage = open_storage(options.path, options.storage_options)
     if options.change_feed:
-        from delta_ds.api.delta_log import DeltaLog
+        from delta_ds.kernel.commands.changes import open_changes
 
-        log = DeltaLog(storage)
         if pin is not None:
-            feed = log.changes(pin.first, pin.last, net=options.net, keys=options.keys)
+            feed = open_changes(storage, pin.first, pin.last, net=options.net, keys=options.keys)
         else:
-            feed = log.changes(
+            feed = open_changes(
+                storage,
                 options.starting_version,
                 options.ending_version,
-                starting_timestamp=options.starting_timestamp,
-                ending_timestamp=options.ending_timestamp,
+                options.starting_timestamp,
+                options.ending_timestamp,
                 net=options.net,
                 keys=options.keys,
             )
