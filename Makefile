@@ -38,7 +38,7 @@ help: ## Show this help
 
 setup: $(VENV)/.dev ## Make .venv with everything for development
 
-quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here
+quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here. Installs Java where there is none
 	@$(BIN)/python examples/quickstart.py
 
 format: $(VENV)/.dev ## Format the code, and mend what ruff can
@@ -159,7 +159,7 @@ check-python:
 	@$(PYTHON) scripts/check_machine.py python
 
 check-java: check-python
-	@$(PYTHON) scripts/check_machine.py java
+	@$(PYTHON) scripts/check_machine.py java --install
 
 $(BIN)/python: | check-python
 	$(PYTHON) -m venv $(VENV)
