@@ -34,7 +34,7 @@ BOOSTS = {
     "benchmarks": 0.1,
     "conflict-matrix.md": 0.3,
     "engines.md": 0.3,
-    "errors.md": 0.3,
+    "errors.md": 5.0,  # conditions are typed whole
     "events.md": 0.3,
     "options.md": 0.5,
     "project/": 0.1,

@@ -111,7 +111,8 @@ def search(site: Path) -> Search:
         ("read without spark", "guide/without-spark/"),
         ("unity catalog", "guide/catalog-managed-tables/"),
         ("spark connect", "connect/"),
-        ("DELTA_TABLE_NOT_FOUND", "errors/"),
+        ("DELTA_ILLEGAL_OPTION", "errors/"),
+        ("DELTA_STORAGE_ERROR.CREDENTIALS_EXPIRED", "errors/"),
     ],
 )
 def test_search_finds_the_page_that_answers(search: Search, typed: str, page: str) -> None:
