@@ -21,8 +21,7 @@ COMPAT_DELETION_VECTORS_SHOULD_BE_DISABLED = ErrorCondition(
     f"{_COMPAT}.DELETION_VECTORS_SHOULD_BE_DISABLED",
     UnsupportedOperationError,
     "KD00E",
-    "{table} cannot have IcebergCompatV{version} together with delta.enableDeletionVectors = true. Nothing was "
-    f"written; set delta.enableDeletionVectors to false first, or run {_REORG}, which does all that is needed",
+    ", which does everything that is needed",
     parameters=("version",),
     family="operation",
 )
@@ -86,8 +85,8 @@ COMPAT_UNSUPPORTED_TYPE_WIDENING = ErrorCondition(
     f"{_COMPAT}.UNSUPPORTED_TYPE_WIDENING",
     UnsupportedOperationError,
     "KD00E",
-    "{table}: field {fieldPath} was changed from {prevType} to {newType}, a change that Iceberg does not know; it does "
-    "not go with IcebergCompatV{version}. Nothing was written",
+    "{table}: field {fieldPath} was changed from {prevType} to {newType}, a change that Iceberg does not support; it "
+    "is incompatible with IcebergCompatV{version}. Nothing was written",
     parameters=("version", "fieldPath", "prevType", "newType"),
     family="operation",
 )
@@ -129,7 +128,7 @@ UNIVERSAL_FORMAT_COMPAT_REQUIRED = ErrorCondition(
 )
 GENERATE_WITHOUT_UNIVERSAL_FORMAT = UNIVERSAL_FORMAT_COMPAT_REQUIRED.also(
     "the metadata of Iceberg is not generated for {table}: it does not have delta.universalFormat.enabledFormats = "
-    "iceberg, without which VACUUM would take it away. Set the property first, together with "
+    "iceberg, without which VACUUM would delete it. Set the property first, together with "
     "delta.enableIcebergCompatV2 = true",
     parameters=("format",),
 )
