@@ -49,11 +49,12 @@ check: lint types test-quick ## Before every commit: style, types, import rules,
 
 test: check-java lint types test-fast test-browser test-emulated wheel test-spark ## Everything CI runs: lint, types, the wheel, all tests
 
-lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/
+lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/, plain English
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/generate_docs.py --check
+	$(BIN)/python scripts/check_prose.py
 
 types: $(VENV)/.dev ## Type check (mypy --strict)
 	$(BIN)/mypy

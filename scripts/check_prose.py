@@ -68,7 +68,10 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
         return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
-            yield node.lineno, _NOT_PROSE.sub(_blank, re.sub(r"^ *(?:>>>|\.\.\.).*$", "", node.value, flags=re.MULTILINE))
+            yield (
+                node.lineno,
+                _NOT_PROSE.sub(_blank, re.sub(r"^ *(?:>>>|\.\.\.).*$", "", node.value, flags=re.MULTILINE)),
+            )
 
 
 def findings(paths: list[Path], known: list[tuple[re.Pattern[str], str]]) -> Iterator[str]:

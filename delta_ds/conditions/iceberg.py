@@ -21,7 +21,8 @@ COMPAT_DELETION_VECTORS_SHOULD_BE_DISABLED = ErrorCondition(
     f"{_COMPAT}.DELETION_VECTORS_SHOULD_BE_DISABLED",
     UnsupportedOperationError,
     "KD00E",
-    ", which does everything that is needed",
+    "{table} cannot have IcebergCompatV{version} together with delta.enableDeletionVectors = true. Nothing was "
+    f"written; set delta.enableDeletionVectors to false first, or run {_REORG}, which does all that is needed",
     parameters=("version",),
     family="operation",
 )
