@@ -30,6 +30,7 @@ READ_BY_USERS = (
     "docs/not-promised.md",
     "docs/spark-versions.md",
     "docs/sql.md",
+    "docs/storage.md",
     "docs/streaming.md",
     "docs/guide/*.md",
     "delta_ds/api/*.py",
