@@ -93,16 +93,16 @@ class Catalog:
         allows: Collection[str] = (),
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaLog:
-        """Take a new table, which comes to be with its first commit: of the result, or of Spark by `options`.
+        """Make an entry for a new table. The first commit creates it: of the result, or of Spark by `options`.
 
         Parameters
         ----------
         name
             Its full name.
         location
-            A path or URL where there is no table yet; None where the coordinator chooses.
+            A path or URL without a table; None if the coordinator chooses it.
         allows
-            The maintenance that writers may do: `optimize`, `vacuum`, `logCleanup`. By the protocol none, unless
+            The maintenance that writers may do: `optimize`, `vacuum`, `logCleanup`. The protocol forbids it unless
             the catalog permits it.
         storage_options
             What everybody opens its store with, such as an endpoint. The coordinator keeps them: no secrets.
@@ -144,10 +144,9 @@ class Catalog:
             raise UNMANAGED_TABLE_THERE(table=plain.url, coordinator=self._coordinator.describe())
 
     def register(self, name: str, location: str, *, allows: Collection[str] = ()) -> DeltaLog:
-        """Take a catalog-managed table that is there, and that no other catalog manages any more.
+        """Register an existing catalog-managed table that no other catalog manages any more.
 
-        Its published versions are taken for all that there are: what another catalog ratified and did not publish
-        would be lost.
+        Only published versions count: a commit that another catalog ratified and did not publish would be lost.
 
         Parameters
         ----------
@@ -159,7 +158,7 @@ class Catalog:
         NotADeltaTableError
             There is no table.
         UnsupportedFeatureError
-            The table is none that a catalog manages.
+            The table is not managed by a catalog.
         InvalidOptionError, StorageError
             As `create`.
 
@@ -267,7 +266,7 @@ class Catalog:
         InvalidOptionError
             One is not known.
         UnsupportedOperationError
-            The coordinator is told so elsewhere.
+            The coordinator does not support this.
         StorageError
             As `log`.
 
@@ -281,7 +280,7 @@ class Catalog:
         self._coordinator.allow(name, operations)
 
     def publish(self, name: str) -> int:
-        """Publish the ratified commits that a writer which ended in between has left; every commit does so, too.
+        """Publish ratified commits that an interrupted writer has left; every commit does so too.
 
         Parameters
         ----------
@@ -313,7 +312,7 @@ class Catalog:
         return latest
 
     def drop(self, name: str) -> None:
-        """Forget a table, after its commits are published; its files stay.
+        """Remove the entry of a table, after publishing its commits; its files stay.
 
         Parameters
         ----------
@@ -338,9 +337,9 @@ class Catalog:
         self._coordinator.drop(name)
 
     def moment(self, names: Sequence[str]) -> Moment:
-        """Several tables as they are at one moment: no commit lies between the versions that are read.
+        """Read several tables at one moment: no commit lies between the versions that are read.
 
-        Whoever commits to one table and then to another is never seen with the second commit and without the first.
+        If somebody commits to one table and then to another, the second commit is never visible without the first.
 
         Parameters
         ----------

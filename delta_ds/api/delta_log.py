@@ -54,7 +54,7 @@ class DeltaLog(TableLog):
         super().__init__(open_storage(path, storage_options))
 
     def snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
-        """The table at a version, at a timestamp, or (neither given) as it is now.
+        """Return the table at a version or timestamp; without either, its newest version.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class DeltaLog(TableLog):
         return Snapshot(self.open_snapshot(version, timestamp))
 
     def history(self, limit: int | None = None) -> History:
-        """What was committed, newest first.
+        """Return the commits, newest first.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class DeltaLog(TableLog):
         return Plots(lambda function, *arguments: function(self.open_snapshot(), *arguments))
 
     def timeline(self, limit: int | None = None) -> Timeline:
-        """How many files and bytes the table had at each version, by the log alone.
+        """Return the number of files and bytes at each version; reads the log only.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class DeltaLog(TableLog):
         net: str | None = None,
         keys: Sequence[str] | None = None,
     ) -> ChangeFeed:
-        """The change data feed of a range of versions, both ends inclusive.
+        """Return the change data feed of a range of versions, both ends inclusive.
 
         Parameters
         ----------
@@ -163,9 +163,9 @@ class DeltaLog(TableLog):
         timezone
             The session time zone, for partition timestamps in local form.
         net
-            What becomes of the changes of one key. `net`: their effect on the range as a whole, an insert, a delete, or
-            both sides of an update; nothing where a row came and went, or is as it was. `latest`: the last of them.
-            They carry the version and time of the last change. None: each change counts.
+            How the changes of one key are reduced. `net`: their effect over the whole range, an insert, a delete, or
+            both sides of an update; nothing if a row was inserted and deleted, or did not change. `latest`: the last
+            change. Rows carry the version and time of the last change. None: all changes.
         keys
             With `net`: the columns that tell rows apart, of any type but nested ones. Null is a value like any other.
 
@@ -244,7 +244,7 @@ class DeltaLog(TableLog):
         engine_info: str | None = None,
         use_statistics: bool = False,
     ) -> Transaction:
-        """A transaction on the table: what was read, the actions to commit, and `commit`.
+        """Start a transaction on the table: it collects reads and actions, and commits once.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ class Snapshot(Shown):
 
     @property
     def protocol(self) -> Protocol:
-        """Which versions and features a client must have."""
+        """The versions and features that a client must support."""
         return self._version.protocol
 
     @property
@@ -104,7 +104,7 @@ class Snapshot(Shown):
         return self._version.clustering_columns
 
     def files(self, predicate: str | Expression | None = None, *, timezone: str = "UTC") -> pa.Table:
-        """The live files, or those that may hold rows matching a predicate.
+        """Return the live files, or those that may hold rows matching a predicate.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Snapshot(Shown):
         timezone: str = "UTC",
         metadata_columns: Sequence[str] = (),
     ) -> Scan:
-        """A scan of this version: which files, in which slices, to which rows.
+        """Return a scan of this version, with a predicate and columns.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Snapshot(Shown):
         return Blame(self, predicate, columns, timezone)
 
     def column_layout(self, column: str, *, timezone: str = "UTC") -> ColumnLayout:
-        """The range of a column's values in each file, and how many files lookups by it read.
+        """Return the range of a column in each file, and how many files lookups by it read.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Snapshot(Shown):
         return timeline(self._version, limit)
 
     def detail(self) -> dict[str, Any]:
-        """The table's description under the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms since 1970.
+        """Describe the table, with the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms since 1970.
 
         Returns
         -------

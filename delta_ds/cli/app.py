@@ -1,4 +1,4 @@
-"""The program `pydelta`: its commands, and what becomes of errors."""
+"""The program `pydelta`: its commands, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Command(TyperCommand):
             if left and not ctx.resilient_parsing:
                 # Such as a value that a blank, in place of `=`, parts from the name of its option.
                 count = "an argument" if len(left) == 1 else f"{len(left)} arguments"
-                ctx.fail(f"Got {count} more than the command takes; not shown, as they may be secret")
+                ctx.fail(f"Got {count} more than the command accepts; not shown, because they may be secret")
         return left
 
 
@@ -107,7 +107,7 @@ def make_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_root)
-    for panel, commands in (("Look at a table", _LOOK), ("Look after a table", _CARE)):
+    for panel, commands in (("Look at a table", _LOOK), ("Maintain a table", _CARE)):
         for command in commands:
             app.command(cls=_Command, rich_help_panel=panel)(_interruptible(command))
     return app

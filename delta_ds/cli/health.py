@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def health(table: Table, option: StorageOption = None, json: Json = False) -> None:
-    """How a table does by its log: small files, deleted rows, files nobody needs, and the commands that are due."""
+    """Report small files, deleted rows and unneeded files of a table by its log, and the commands that are due."""
     from dataclasses import asdict
 
     from delta_ds.kernel.commands.health import health as look
@@ -41,12 +41,12 @@ def maintain(
         bool, typer.Option("--vacuum", help="Also delete files, with the table's own retention.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what would be done, and why.")
+        bool, typer.Option("--dry-run", help="Only print what would be done, and why.")
     ] = False,
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Do what is due: compaction, purge of deleted rows, statistics, VACUUM, checkpoint; status 1 after a conflict."""
+    """Run what is due: compaction, purge of deleted rows, statistics, VACUUM, checkpoint; status 1 after a conflict."""
     from delta_ds.kernel.commands.maintain import maintain as run
 
     with progress_bar(json):
@@ -69,7 +69,7 @@ def fsck(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Look for damage: missing files, gaps in the log, wrong checkpoints; exit status 1 where there is any."""
+    """Look for damage: missing files, gaps in the log, wrong checkpoints; exit status 1 if there is any."""
     from delta_ds.kernel.commands.fsck.command import check
 
     with progress_bar(json):

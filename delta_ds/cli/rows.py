@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 _SHOWN_ROWS = 20
 
-Rows = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many rows.")]
-Columns = Annotated[str | None, typer.Option("--columns", "-c", help="These only, in this order: a,b")]
+Rows = Annotated[int, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", "-c", help="Only these columns, in this order: a,b")
+]
 
 
 def show(
@@ -41,7 +43,7 @@ def show(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """The first rows of a table, or of those that match a predicate."""
+    """Print the first rows of a table, or the first that match a predicate."""
     from delta_ds.kernel.files.scan.scan import Scan
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
@@ -54,20 +56,20 @@ def show(
 def changes(
     table: Table,
     start: Annotated[int | None, typer.Option("--from", help="The first version.")] = None,
-    end: Annotated[int | None, typer.Option("--to", help="The last version; by default the newest.")] = None,
-    net: Annotated[bool, typer.Option("--net", help="What the changes of each key come to.")] = False,
-    latest: Annotated[bool, typer.Option("--latest", help="The last change of each key.")] = False,
-    key: Annotated[str | None, typer.Option("--key", help="The columns that tell rows apart: a,b")] = None,
+    end: Annotated[int | None, typer.Option("--to", help="Last version; by default the newest.")] = None,
+    net: Annotated[
+        bool, typer.Option("--net", help="Reduce the changes of each key to their net effect.")
+    ] = False,
+    latest: Annotated[bool, typer.Option("--latest", help="Print only the last change of each key.")] = False,
+    key: Annotated[str | None, typer.Option("--key", help="Key columns: a,b")] = None,
     limit: Rows = _SHOWN_ROWS,
     zone: Zone = "UTC",
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Rows of the change data feed of some versions; without --from, of the last one."""
+    """Print the change data feed of some versions; without --from, of the newest."""
     if net and latest:
-        raise typer.BadParameter(
-            "--net and --latest say each what becomes of a key's changes; give one of them"
-        )
+        raise typer.BadParameter("--net and --latest exclude each other; give one of them")
     keys = None if key is None else column_names(key, "--key")
     kind = "net" if net else "latest" if latest else None
     log = open_log(table, option)
@@ -98,7 +100,7 @@ def blame(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Rows, each with the commit that last wrote it; the table must track rows."""
+    """Print rows, each with the commit that last wrote it; the table must track rows."""
     from delta_ds.kernel.commands.blame.blame import Blame
 
     _, snapshot = open_at(table, option, version, timestamp, zone)

@@ -38,7 +38,7 @@ def detail(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """What DESCRIBE DETAIL tells: id, location, columns, files, bytes, properties, protocol and features."""
+    """Describe a table, as DESCRIBE DETAIL: id, location, columns, files, bytes, properties, protocol, features."""
     _, snapshot = open_at(table, option, version, timestamp)
     found: dict[str, Any] = {"version": snapshot.version, **Snapshot(snapshot).detail()}
     for name in _DETAIL_TIMES:
@@ -59,14 +59,14 @@ def properties(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="Set one, as ALTER TABLE ... SET TBLPROPERTIES does."
+            "--set", metavar="NAME=VALUE", help="Set a property, as ALTER TABLE ... SET TBLPROPERTIES does."
         ),
     ] = None,
     unset: Annotated[list[str] | None, typer.Option("--unset", metavar="NAME", help="Take one away.")] = None,
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """The properties of a table, after those that are set and unset here."""
+    """Show the properties of a table; --set and --unset change them first."""
     from delta_ds.kernel.transaction.alter.properties import set_properties, unset_properties
 
     log = open_log(table, option)
@@ -83,7 +83,7 @@ def properties(
 
 
 def history(table: Table, limit: Limit = None, option: StorageOption = None, json: Json = False) -> None:
-    """What was committed, newest first: DESCRIBE HISTORY."""
+    """List the commits, newest first, as DESCRIBE HISTORY."""
     entries = open_log(table, option).history(limit)
     if json:
         output.print_json(entries)
@@ -120,7 +120,7 @@ def files(
     table: Table,
     where: Where = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="All files, and why each is read or skipped.")
+        bool, typer.Option("--explain", help="List all files, with the reason why each is read or skipped.")
     ] = False,
     version: Version = None,
     timestamp: Timestamp = None,
@@ -129,7 +129,7 @@ def files(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """The data files of a table, or those that a predicate reads."""
+    """List the data files of a table, or those that a predicate reads."""
     from delta_ds.kernel.files.scan.scan import Scan
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
@@ -158,7 +158,7 @@ def log(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """The actions of one version, the newest if none is given."""
+    """Print the actions of one version, by default the newest."""
     from itertools import islice
 
     from delta_ds.kernel.log.commit import read_commits

@@ -55,8 +55,8 @@ CAST_OVERFLOW_IN_TABLE_WRITE = ErrorCondition(
     family="arithmetic",
 )
 ARROW_VALUE_NOT_STORABLE = CAST_OVERFLOW_IN_TABLE_WRITE.also(
-    "column {columnName} has a value of the Arrow type {sourceType} that no {targetType} is equal to: {reason}. Cast "
-    "the column before writing. Nothing was written",
+    "column {columnName} has a value of the Arrow type {sourceType} that cannot be stored exactly as {targetType}: "
+    "{reason}. Cast the column before writing. Nothing was written",
     parameters=("sourceType", "targetType", "columnName"),
 )
 COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN = ErrorCondition(
@@ -169,8 +169,8 @@ IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
     SchemaError,
     "428H2",
-    "column {column} of {table} is no valid identity column: type {type}, start {start!r}, step "
-    "{step!r}, high water mark {mark!r}",
+    "column {column} of {table} is no valid identity column: type {type}, start {start!r}, step {step!r}, high water "
+    "mark {mark!r}",
     family="operation",
 )
 IDENTITY_COLUMNS_NOT_BIGINT = IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE.also(

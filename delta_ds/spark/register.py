@@ -34,7 +34,7 @@ _set_before: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """Whether something works in a session, and why or why not; true where it does.
+    """Whether a feature is active in a session, with the reason; true if it is.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Capability:
 
 @dataclass(frozen=True, slots=True)
 class Registration(Shown):
-    """The result of `register`: what is active, and why other things are not.
+    """The result of `register`: which features are active, and why others are not.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Registration(Shown):
 
 @public
 def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registration:
-    """Register the data source in a session; doing so again is harmless.
+    """Register the data source in a session; repeated calls are harmless.
 
     Sessions that find the package on the Python path know the source without this, but nothing more.
 
@@ -194,7 +194,7 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
 
 @public
 def unregister(spark: SparkSession) -> None:
-    """Undo what `register` did to a session; harmless where it did nothing.
+    """Undo what `register` did to a session; harmless if it did nothing.
 
     The data source stays known, as Spark has no way to forget one.
 

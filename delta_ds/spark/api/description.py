@@ -174,7 +174,7 @@ class TableDescription:
         run(self._handle.log, alter_properties.add_feature_support, featureName)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take the support of a feature away; what files hold of it is rewritten first, as commits of their own.
+        """Drop a feature; files that use it are rewritten first, in separate commits.
 
         Parameters
         ----------
@@ -344,7 +344,7 @@ class TableDescription:
         )
 
     def syncIdentity(self, name: str) -> None:
-        """Let an identity column go on behind the values that rows brought with them, as `SYNC IDENTITY`.
+        """Continue an identity column after the values that rows brought with them, as `SYNC IDENTITY`.
 
         Parameters
         ----------
@@ -382,7 +382,7 @@ class TableDescription:
     # --- constraints and clustering
 
     def addConstraint(self, name: str, expression: str) -> None:
-        """Add a CHECK constraint: rows for which it is not true can no longer be written.
+        """Add a CHECK constraint: writes of rows for which it is not true fail from then on.
 
         Parameters
         ----------
@@ -441,7 +441,7 @@ class TableDescription:
         Raises
         ------
         InvalidOptionError
-            There is no such constraint; the message names those that there are.
+            There is no such constraint; the message names the existing ones.
 
         Examples
         --------

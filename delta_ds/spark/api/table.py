@@ -90,7 +90,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table of a name: of the session catalog, or a path as ``delta.`/path` ``.
+        """Open a table by its name in the session catalog, or by its path as ``delta.`/path` ``.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether a path is that of a table, or of a folder inside one.
+        """Return whether a path is that of a table, or of a folder inside one.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class DeltaTable(TableDescription, Shown):
         partitionSchema: str | SparkStructType | None = None,
         collectStatistics: bool | None = None,
     ) -> DeltaTable:
-        """Make a folder of Parquet files a table; the files stay where they are.
+        """Convert a folder of Parquet files to a table; the files stay where they are.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class DeltaTable(TableDescription, Shown):
         SchemaError
             Files do not go together, or folders are not those of the partition columns.
         UnsupportedOperationError
-            It is no folder of Parquet files that is named.
+            The identifier does not name a folder of Parquet files.
 
         Examples
         --------
@@ -179,7 +179,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a new table, where there is none yet.
+        """Build a new table; an existing one is an error.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a new table; an existing one is left as it is.
+        """Build a new table; an existing one stays unchanged.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that replaces an existing table; older versions stay.
+        """Build a table that replaces an existing one; older versions stay.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that creates a table or replaces the existing one; older versions stay.
+        """Build a new table, or replace the existing one; older versions stay.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class DeltaTable(TableDescription, Shown):
         return DeltaTableBuilder(_session(sparkSession), create.CREATE_OR_REPLACE, cls)
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name that expressions can use.
+        """Return the same table under a name that expressions can use.
 
         Parameters
         ----------
@@ -309,7 +309,7 @@ class DeltaTable(TableDescription, Shown):
         net: str | None = None,
         keys: Sequence[str] | None = None,
     ) -> DataFrame:
-        """The change data feed: the rows that came and went, with `_change_type`, `_commit_version` and
+        """Return the change data feed: inserted, updated and deleted rows, with `_change_type`, `_commit_version` and
         `_commit_timestamp`. Not in delta-spark, which has read options for it.
 
         Parameters
@@ -318,11 +318,11 @@ class DeltaTable(TableDescription, Shown):
             The first and the last version (int), or timestamps: text in the session time zone, or an aware datetime. By
             default from version 0 to the latest.
         net
-            What becomes of the changes of one key. `net`: their effect on the range as a whole, an insert, a delete, or
-            both sides of an update; nothing where a row came and went, or is as it was. `latest`: the last of them.
-            They carry the version and time of the last change. None: each change counts.
+            How the changes of one key are reduced. `net`: their effect over the whole range, an insert, a delete, or
+            both sides of an update; nothing if a row was inserted and deleted, or did not change. `latest`: the last
+            change. Rows carry the version and time of the last change. None: all changes.
         keys
-            With `net`: the columns that tell rows apart, of any type but nested ones. Null is a value like any other.
+            With `net`: the columns that identify rows, of any type but nested ones. Null is a value like any other.
 
         Raises
         ------
@@ -414,7 +414,7 @@ class DeltaTable(TableDescription, Shown):
         return run_blame(self._handle, condition, columns, version, timestamp)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The commits, newest first, in the 15 columns of delta-spark.
+        """Return the commits, newest first, in the 15 columns of delta-spark.
 
         Parameters
         ----------
@@ -441,7 +441,7 @@ class DeltaTable(TableDescription, Shown):
         return run_history(self._handle, limit)
 
     def detail(self) -> DataFrame:
-        """One row about the latest version: location, size, properties, protocol.
+        """Describe the latest version in one row: location, size, properties, protocol.
 
         Returns
         -------
@@ -463,7 +463,7 @@ class DeltaTable(TableDescription, Shown):
         return run_detail(self._handle)
 
     def health(self) -> Health:
-        """How the table does, by its log alone, and which commands are due; nothing is changed.
+        """Report small files, deleted rows and other figures, and the commands that are due; reads the log only.
 
         Returns
         -------
@@ -482,18 +482,18 @@ class DeltaTable(TableDescription, Shown):
         return result
 
     def maintain(self, vacuum: bool = False, dryRun: bool = False) -> Maintenance:
-        """Run the commands that `health` finds due; where none is due, nothing is committed.
+        """Run the commands that `health` reports as due; if none is due, commit nothing.
 
         OPTIMIZE, purge of deleted rows, statistics, VACUUM and a checkpoint, in this order. Writers may go on
-        meanwhile: where a commit of theirs contradicts a step, nothing of that step is committed, the result says
-        so, and the next steps run.
+        at the same time: if one of their commits contradicts a step, nothing of that step is committed, the result
+        says so, and the next steps run.
 
         Parameters
         ----------
         vacuum
             Whether VACUUM may run, with the table's own retention.
         dryRun
-            Only tell what would be done, and why.
+            Only report what would be done, and why.
 
         Returns
         -------
@@ -643,7 +643,7 @@ class DeltaTable(TableDescription, Shown):
         return DeltaMergeBuilder(self._handle, source, condition, _unfinished=unfinished)
 
     def applyChanges(self, source: DataFrame) -> DeltaApplyChangesBuilder:
-        """Start to apply events of rows: a slowly changing dimension of type 1 or 2, in one commit a batch.
+        """Start to apply events to a slowly changing dimension of type 1 or 2, with one commit per batch.
 
         Parameters
         ----------
@@ -710,7 +710,7 @@ class DeltaTable(TableDescription, Shown):
             `FULL` lists the table's folder. `LITE` reads from the log what was removed, which is quicker, and leaves
             files that were never committed.
         inventory
-            The files there are, in place of a listing: columns `path` string (full address), `length` long, `isDir`
+            The existing files, instead of a listing: columns `path` string (full address), `length` long, `isDir`
             boolean, `modificationTime` long (ms since 1970). All but retentionHours is SQL in delta-spark.
 
         Returns
@@ -737,7 +737,7 @@ class DeltaTable(TableDescription, Shown):
         return run_vacuum(self._handle, retentionHours, dryRun, mode, inventory)
 
     def generate(self, mode: str) -> None:
-        """Write what engines without Delta read: manifests, lists of files, or the metadata of Iceberg.
+        """Write files for engines without Delta: manifests (lists of files), or Iceberg metadata.
 
         Parameters
         ----------
@@ -852,10 +852,10 @@ class DeltaTable(TableDescription, Shown):
         target
             A path or URL; of a shallow clone on the same filesystem.
         isShallow
-            Over the files of this table, which are not copied. They must outlive the clone: a VACUUM of this table
-            does not know of it. Else deep: all files are copied, and the clone is a table of its own.
+            True: the clone uses the files of this table, which must stay as long as the clone; a VACUUM of this
+            table does not know about the clone. False: all files are copied, and the clone is independent.
         replace
-            Whether it may take the place of a table: a shallow clone that of one without rows. A deep clone of the
+            Whether the clone may replace a table: a shallow clone may replace one without rows. A deep clone of the
             same table is brought up to date: only files that it does not have are copied.
         properties
             Table properties to set over those of this table.
@@ -969,7 +969,7 @@ class DeltaTable(TableDescription, Shown):
             ("catalog", handle.name),
             ("session", "Spark Connect" if isinstance(handle.log, ServerLog) else None),
         ]
-        note = "As it was when this DeltaTable was made; detail() and history() tell of the newest version."
+        note = "As it was when this DeltaTable was created; detail() and history() show the newest version."
         return replace(card, facts=[*facts, *card.facts], note=note)
 
     if not TYPE_CHECKING:  # which would let every name pass
