@@ -248,7 +248,13 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 # As delta-spark calls them.
-_LABELS: dict[Any, str] = {str: "a string", bool: "a boolean", int: "an int", float: "a number", type(...): "..."}
+_LABELS: dict[Any, str] = {
+    str: "a string",
+    bool: "a boolean",
+    int: "an int",
+    float: "a number",
+    type(...): "...",
+}
 
 
 def _type_label(hint: Any) -> str:
