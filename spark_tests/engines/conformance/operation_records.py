@@ -1,7 +1,7 @@
 """Every operation, run and looked at as the history has it: its name, its parameters and the names of its metrics.
 
-What delta-spark left in the logs of the programs of `corpora/operations/cases.py` is recorded in `operations.json` beside
-it. `python -m spark_tests.engines.conformance.operation_records FILE`, run with delta-spark's Python, writes that record.
+What delta-spark left in the logs of the programs of `corpora/operations/cases.py` is recorded in `operations.json`
+beside it. `python spark_tests/engines/conformance/operation_records.py FILE`, run with delta-spark's Python, writes it.
 """
 
 from __future__ import annotations
