@@ -15,6 +15,7 @@ from delta_ds.conditions.session import (
     CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
     TABLE_NAME_ALREADY_EXISTS,
 )
+from delta_ds.kernel.format.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
 from delta_ds.kernel.format.options.session_facts import default_properties
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
@@ -42,10 +43,10 @@ if TYPE_CHECKING:
 _Table = TypeVar("_Table")
 _LONGS = range(-(1 << 63), 1 << 63)
 _STATEMENTS = {
-    create.CREATE: "CREATE TABLE",
-    create.IF_NOT_EXISTS: "CREATE TABLE IF NOT EXISTS",
-    create.REPLACE: "REPLACE TABLE",
-    create.CREATE_OR_REPLACE: "CREATE OR REPLACE TABLE",
+    create.CREATE: CREATE_TABLE.name,
+    create.IF_NOT_EXISTS: f"{CREATE_TABLE} IF NOT EXISTS",
+    create.REPLACE: REPLACE_TABLE.name,
+    create.CREATE_OR_REPLACE: CREATE_OR_REPLACE_TABLE.name,
 }
 
 
