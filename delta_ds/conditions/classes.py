@@ -52,6 +52,11 @@ OPTION_OF_THE_LOG = ILLEGAL_OPTION.also(
     "storage_options), and not to its write. Nothing was written",
     parameters=("option",),
 )
+OPTIONS_OF_NAMED_TABLE = ILLEGAL_OPTION.also(
+    "options {options} of the new table {table} cannot go to a server of Spark Connect along with its name, as they "
+    "would stand in a statement: set them in the server's session, or give a path with .location(...) and no name. "
+    "Nothing was made",
+)
 WRITTEN_BY_OTHER_FORMAT = ILLEGAL_OPTION.also(
     "{table} is a table of pydelta, it cannot be written with format({format!r})"
 )

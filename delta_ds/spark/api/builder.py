@@ -10,11 +10,12 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
-from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED
+from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED, OPTIONS_OF_NAMED_TABLE
 from delta_ds.conditions.session import (
     CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
     TABLE_NAME_ALREADY_EXISTS,
 )
+from delta_ds.kernel.format.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
 from delta_ds.kernel.format.options.session_facts import default_properties
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
@@ -28,7 +29,7 @@ from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.ddl_types import spark_type, to_kernel
 from delta_ds.spark.base.kinds import settings
-from delta_ds.spark.base.kinds.catalogs import knows_names
+from delta_ds.spark.base.kinds.catalogs import knows_names, server_knows_names
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.commands.handle import Handle, open_handle, open_name
 from delta_ds.spark.engines.arguments import public_methods
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
 
 _Table = TypeVar("_Table")
 _LONGS = range(-(1 << 63), 1 << 63)
+_STATEMENTS = {
+    create.CREATE: CREATE_TABLE.name,
+    create.IF_NOT_EXISTS: f"{CREATE_TABLE} IF NOT EXISTS",
+    create.REPLACE: REPLACE_TABLE.name,
+    create.CREATE_OR_REPLACE: CREATE_OR_REPLACE_TABLE.name,
+}
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,7 @@ class DeltaTableBuilder(Generic[_Table]):
         source, path = format_and_path(_text("Table name", identifier))
         if source in (FORMAT, DELTA):
             self._location = path
-        elif not knows_names(self._spark):
+        elif not knows_names(self._spark) and not server_knows_names(self._spark):
             raise CREATE_BY_NAME_NOT_ALLOWED(identifier=identifier)
         else:
             self._name = identifier
@@ -357,7 +364,28 @@ class DeltaTableBuilder(Generic[_Table]):
                 self, name, "first call execute(), which makes the table; its rows are toDF()"
             )
 
+    def _create_on_server(self, name: str) -> None:
+        """A server that knows names makes the table, by a statement."""
+        from delta_ds.spark.base.create_text import create_text
+
+        if self._options:
+            raise OPTIONS_OF_NAMED_TABLE(options=sorted(self._options), table=name)
+        statement = create_text(
+            _STATEMENTS[self._mode],
+            name,
+            StructType(tuple(self._fields)),
+            partitioning=self._partitioning,
+            clustering=self._clustering,
+            location=self._location,
+            comment=self._comment,
+            properties=self._properties,
+        )
+        self._spark.sql(statement).collect()
+
     def _create_named(self, name: str) -> _Table:
+        if server_knows_names(self._spark):
+            self._create_on_server(name)
+            return self._table_of(open_name(self._spark, name))
         from delta_ds.spark.session.catalog.creation import create_empty
         from delta_ds.spark.session.catalog.places import CREATE, place_of
         from delta_ds.spark.session.writes.new_table import NewTable

@@ -136,7 +136,7 @@ def _bound(snapshot: Snapshot, tree: Expression, timezone: str) -> Expression:
 def _remove_all(snapshot: Snapshot, files: CandidateFiles, change: DmlCommand) -> DeleteResult:
     if not len(files):
         return DeleteResult(None, 0)
-    metrics = {"numDeletedRows": files.num_rows}
+    metrics = {"numDeletedRows": files.num_rows, "numCopiedRows": 0, "scanTimeMs": 0, "rewriteTimeMs": 0}
     whole = replace(change, removed=files.paths.to_pylist(), metrics=metrics)
     return DeleteResult(commit_dml(snapshot, whole), files.num_rows)
 
@@ -186,7 +186,12 @@ class _Deletion:
         paths = dict(zip(self._files.numbers.to_pylist(), self._files.paths.to_pylist(), strict=True))
         deleted = {paths[number]: places.astype(np.uint64) for number, places in found.items() if len(places)}
         rows = sum(map(len, deleted.values()))
-        metrics = {"numDeletedRows": rows, "numCopiedRows": 0, "scanTimeMs": self._elapsed_ms()}
+        metrics = {
+            "numDeletedRows": rows,
+            "numCopiedRows": 0,
+            "scanTimeMs": self._elapsed_ms(),
+            "rewriteTimeMs": 0,
+        }
         scope = RowScope(self._change.predicate)
         return replace(self._change, deleted=deleted, rows=scope, metrics=self._timed(metrics)), rows
 

@@ -321,7 +321,13 @@ _ONLY_READ = {
     for option in READ_OPTIONS
     if option.name not in {known.name for known in WRITE_OPTIONS}
 }
-WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ)
+# Passed over, the whole table would be replaced.
+_REPLACE_MATCHES = (
+    "rows that match those of the write are not replaced by an option: use `replaceWhere` with a condition on the "
+    "table alone, or DeltaTable.merge. Nothing was written"
+)
+_REFUSED = dict.fromkeys(("replaceon", "replaceusing", "targetalias"), _REPLACE_MATCHES)
+WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ, _REFUSED)
 # Those that a stream refuses, and why.
 BATCH_ONLY = {option.name: option.batch_only for option in WRITE_OPTIONS if option.batch_only is not None}
 

@@ -70,7 +70,8 @@ def resolve(
     if plan.nodeName() != "Project" or not plan.child().fastEquals(jvm.logical_plan(frame)):
         return None
     subqueries = jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
-    projected = (context(plan) if context else plan).projectList()
+    project = context(plan) if context else plan
+    projected, shown = project.projectList(), _as_optimized(jvm, project)
     resolved = []
     for at in range(projected.size()):
         expression = projected.apply(at).child()
@@ -78,7 +79,7 @@ def resolve(
         resolved.append(
             Expression(
                 jvm.column(expression),
-                _plan_text(jvm, expression),
+                _plan_text(jvm, shown.apply(at).child()),
                 bool(expression.deterministic()),
                 subquery,
             )
@@ -127,6 +128,31 @@ def joins(joined: DataFrame, left: DataFrame, right: DataFrame) -> bool:
     sides = [jvm.logical_plan(frame).outputSet() for frame in (left, right)]
     whole = jvm.logical_plan(joined).outputSet()
     return bool(sides[0].intersect(sides[1]).isEmpty()) and all(side.subsetOf(whole) for side in sides)
+
+
+# What of Spark's optimizer shows in the history of delta-spark, whose commands are optimized before they run.
+_RULES = (
+    "ReplaceExpressions",
+    "OptimizeIn",
+    "ConstantFolding",
+    "NullPropagation",
+    "LikeSimplification",
+    "BooleanSimplification",
+    "SimplifyBinaryComparison",
+    "SimplifyCasts",
+    "UnwrapCastInBinaryComparison",
+)
+
+
+def _as_optimized(jvm: Jvm, project: JavaObject) -> JavaObject:
+    """The expressions of a projection as the optimizer leaves them, for texts."""
+    logical = jvm.jvm.org.apache.spark.sql.catalyst.plans.logical
+    empty = logical.LocalRelation.apply(project.child().output())
+    plan = logical.Project(project.projectList(), empty)
+    for rule in _RULES:
+        plan = jvm.module(f"org.apache.spark.sql.catalyst.optimizer.{rule}$").apply(plan)
+    expressions: JavaObject = plan.projectList()
+    return expressions
 
 
 def _plan_text(jvm: Jvm, expression: JavaObject) -> str:
