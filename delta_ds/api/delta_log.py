@@ -18,6 +18,7 @@ from delta_ds.kernel.transaction.table_log import TableLog
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.api.merge import TableMerger
     from delta_ds.api.snapshot import Snapshot
     from delta_ds.api.transaction import Transaction
     from delta_ds.kernel.commands.blame.blame import Blame
@@ -332,6 +333,62 @@ class DeltaLog(TableLog):
         if misnamed:
             raise _misnamed_error(misnamed)
         return write_arrow(self.start_transaction(create=True), rows, mode, options)
+
+    def merge(
+        self,
+        source: pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        *,
+        timezone: str = "UTC",
+        retries: int = 3,
+        user_metadata: str | None = None,
+    ) -> TableMerger:
+        """A merge of rows into the table, in this process, without Spark: what is answered takes the clauses.
+
+        Parameters
+        ----------
+        source
+            Columns by name; whatever `write` takes. It is read when the merge runs, and held in memory.
+        predicate
+            The search condition in Spark SQL, over both sides. Columns that equal an expression of the source find
+            their rows by hashes; without any, each row meets each other one.
+        source_alias, target_alias
+            By which their columns are qualified; `source` and `target` by default.
+        merge_schema
+            Whether the table takes columns of the source that it does not have, and wider types.
+        timezone
+            The session time zone.
+        retries
+            How often the merge begins anew where another commit contradicts it.
+        user_metadata
+            Free text for the history.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = DeltaLog("/data/orders")
+        >>> new = pa.table({"id": [1, 5], "country": ["DE", "FR"], "amount": [15.0, 50.0]})
+        >>> merger = log.merge(new, "target.id = source.id")
+        >>> merger.when_matched_update_all().when_not_matched_insert_all().execute().version
+        2
+        """
+        from delta_ds.api.merge import TableMerger
+        from delta_ds.kernel.commands.merge.request import MergeRequest
+
+        _check_from_zero(retries=retries)
+        request = MergeRequest(
+            predicate=predicate,
+            source_alias="source" if source_alias is None else source_alias,
+            target_alias="target" if target_alias is None else target_alias,
+            merge_schema=merge_schema,
+            timezone=timezone,
+            retries=retries,
+            user_metadata=user_metadata,
+        )
+        return TableMerger(self, source, request)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the latest version, from which readers begin.
