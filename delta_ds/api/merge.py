@@ -207,7 +207,7 @@ class TableMerger:
 
         # What is wrong with the clauses is told before the source is read.
         effective_clauses(self._request.clauses, self._log.storage.url)
-        return merge(self._log, read_source(self._source, self._request.timezone), self._request)
+        return merge(self._log, read_source(self._source, self._request.settings.timezone), self._request)
 
     def __repr__(self) -> str:
         count = len(self._request.clauses)

@@ -69,7 +69,8 @@ def _ranges(column: Expression, keys: pa.Array, data_type: DataType) -> list[Exp
     highs = np.concatenate([ends, [len(keys) - 1]])
     bounds = zip(_values(keys, lows, data_type), _values(keys, highs, data_type), strict=True)
     ranges = [_between(column, low, high, data_type) for low, high in bounds]
-    whole = _between(column, *_values(keys, np.array([0, len(keys) - 1]), data_type), data_type)
+    first, last = _values(keys, np.array([0, len(keys) - 1]), data_type)
+    whole = _between(column, first, last, data_type)
     return [whole] if len(ranges) == 1 else [whole, Call("or", tuple(ranges))]
 
 

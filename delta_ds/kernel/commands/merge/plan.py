@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from delta_ds.conditions.data import IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED
 from delta_ds.conditions.dml import (
     CONFLICT_SET_COLUMN,
     DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION,
-    IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED,
     MERGE_UNRESOLVED_EXPRESSION,
-    MERGE_UNRESOLVED_NAME,
     UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
     UPDATE_SCHEMA_MISMATCH_EXPRESSION,
 )
 from delta_ds.kernel.commands.dml.plan import SpecialColumns, special_columns
+from delta_ds.kernel.commands.dml.target_paths import check_identities, inside_structs, not_there
 from delta_ds.kernel.commands.merge.clauses import Clause, When
 from delta_ds.kernel.commands.merge.evolution import evolved_schema
 from delta_ds.kernel.commands.merge.sides import BOTH, SOURCE, TARGET, Name, Sides
@@ -34,7 +32,6 @@ from delta_ds.kernel.format.expressions.tree import (
     map_columns,
 )
 from delta_ds.kernel.format.schema.column_paths import nearest_name, parse_path, show
-from delta_ds.kernel.format.schema.field_metadata import IDENTITY_ALLOW_EXPLICIT_INSERT, IDENTITY_START
 from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.records import dataclass
@@ -259,22 +256,16 @@ class _Resolver:
         path = parse_path(name)
         if len(path) > 1 and path[0].lower() == sides.target_alias.lower():
             path = path[1:]
-        field = sides.target.find(path[0])
-        if field is None and self.evolve and not clause.is_by_source:
-            field = sides.source.find(path[0])
-        if field is None:
-            near = nearest_name(path[0], sides.target.names)
-            hint = (
-                f"did you mean {near!r}?" if near else f"its columns are {', '.join(sides.target.names[:20])}"
-            )
-            raise MERGE_UNRESOLVED_NAME(
-                clause=clause.label, table=sides.table, column=show(path), where="the table", hint=hint
-            )
-        if len(path) > 1:
+        found = inside_structs(sides.target, path)
+        if found is None and self.evolve and not clause.is_by_source:
+            found = inside_structs(sides.source, path)
+        if found is None:
+            raise not_there(sides.target, path, sides.table, clause.label)
+        if len(found) > 1:
             raise UNSUPPORTED_NESTED_FIELD_IN_OPERATION(
-                operation=clause.label, table=sides.table, column=show(path)
+                operation=clause.label, table=sides.table, column=show(found)
             )
-        return field.name
+        return found[0]
 
     def clause(
         self, after: StructType, clause: Clause, given: Mapping[str, Expression], computed: Sequence[str]
@@ -304,11 +295,7 @@ class _Resolver:
     def _check_value(self, field: StructField, value: Expression, clause: Clause) -> None:
         """Refuse a value that its column cannot store."""
         sides = self.sides
-        if IDENTITY_START in field.metadata:
-            if not clause.inserts:
-                raise IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED(column=field.name, table=sides.table)
-            if not field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT, False):
-                raise IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED(column=field.name, table=sides.table)
+        check_identities(sides.target, [(field.name,)], sides.table, insert=clause.inserts)
         assert value.type is not None
         keeps = self.evolve and clause.do == "update" and clause.assignments is None
         self._check_fields(field.name, value.type, field.type, keeps)

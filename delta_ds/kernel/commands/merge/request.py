@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from delta_ds.kernel.commands.dml.commit import Committed
+from delta_ds.kernel.commands.dml.in_process import CommandSettings
 from delta_ds.kernel.commands.merge.clauses import Clause
-from delta_ds.records import dataclass
+from delta_ds.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class MergeResult:
     """
 
     version: int | None
-    num_source_rows: int
+    num_source_rows: int = 0
     num_target_rows_inserted: int = 0
     num_target_rows_updated: int = 0
     num_target_rows_deleted: int = 0
@@ -49,6 +51,25 @@ class MergeResult:
     scan_time_ms: int = 0
     rewrite_time_ms: int = 0
     execution_time_ms: int = 0
+
+    def with_metrics(self, committed: Committed) -> MergeResult:
+        """The same with what the history says of the commit."""
+        counted = {name: committed.metrics.get(metric, 0) for name, metric in _METRICS.items()}
+        return replace(self, version=committed.version, **counted)
+
+
+_METRICS = {
+    "num_target_rows_inserted": "numTargetRowsInserted",
+    "num_target_rows_updated": "numTargetRowsUpdated",
+    "num_target_rows_deleted": "numTargetRowsDeleted",
+    "num_target_rows_copied": "numTargetRowsCopied",
+    "num_output_rows": "numOutputRows",
+    "num_target_files_added": "numTargetFilesAdded",
+    "num_target_files_removed": "numTargetFilesRemoved",
+    "scan_time_ms": "scanTimeMs",
+    "rewrite_time_ms": "rewriteTimeMs",
+    "execution_time_ms": "executionTimeMs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +86,8 @@ class MergeRequest:
         By which columns may be qualified.
     merge_schema
         Whether the table takes columns of the source that it does not have.
-    timezone
-        The session time zone.
-    retries
-        How often it begins anew where another commit contradicts it.
-    user_metadata, engine_info
-        For the history.
+    settings
+        What is said beside that.
     """
 
     predicate: str
@@ -78,7 +95,4 @@ class MergeRequest:
     source_alias: str = "source"
     target_alias: str = "target"
     merge_schema: bool = False
-    timezone: str = "UTC"
-    retries: int = 3
-    user_metadata: str | None = None
-    engine_info: str | None = None
+    settings: CommandSettings = field(default_factory=CommandSettings)

@@ -68,7 +68,8 @@ class MergeRows:
         updates = [clause.values for _, clause in self._plan.updates]
         names = {name for values in updates for name in values}
         some = {name for name in names if any(name not in values for values in updates)}
-        return [_column_of(self._plan, field) for field in self._plan.sides.target if field.name in some]
+        found = (_column_of(self._plan, field) for field in self._plan.sides.target if field.name in some)
+        return [column for column in found if column is not None]
 
     def _columns_of(self, side: Name) -> list[str]:
         """The columns of the table that have to be read."""
@@ -80,6 +81,11 @@ class MergeRows:
         ]
         names = plan.sides.column_names(side, [*read, *self._kept()])
         return [name for name in plan.sides.schema_of(side).names if name in names]
+
+    @property
+    def num_source_rows(self) -> int:
+        """How many rows the source has."""
+        return int(self._source.num_rows)
 
     def without(self, names: Sequence[str]) -> None:
         """Make no new values for some columns, which stay as they are."""

@@ -5,6 +5,7 @@ Source: Spark, `AttributeSeq.resolve`: a qualified name goes before a field of a
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Collection
 from functools import cached_property
 from typing import Literal
@@ -15,6 +16,7 @@ from delta_ds.conditions.dml import (
     MERGE_UNRESOLVED_NAME,
 )
 from delta_ds.exceptions import InvalidOptionError, PredicateError
+from delta_ds.kernel.files.rows.expressions import at_timestamp
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import unevaluable
 from delta_ds.kernel.format.expressions.sql import parse_predicate
@@ -43,6 +45,8 @@ class Sides:
         For messages.
     timezone
         The session time zone.
+    now
+        What `current_timestamp()` means, aware.
     """
 
     source: StructType
@@ -51,6 +55,7 @@ class Sides:
     target_alias: str
     table: str
     timezone: str
+    now: datetime.datetime
 
     def check_names(self) -> None:
         """Refuse names that tell no columns apart.
@@ -153,7 +158,7 @@ class Sides:
     def bound(self, tree: Expression, what: str, *, predicate: bool = False) -> Expression:
         """An expression whose columns are named as in `schema`, bound."""
         try:
-            bound = bind(tree, self.schema, self.timezone, predicate=predicate)
+            bound = bind(at_timestamp(tree, self.now), self.schema, self.timezone, predicate=predicate)
         except PredicateError as error:
             raise self._about(error, what) from error
         unknown = unevaluable(bound)
@@ -199,6 +204,6 @@ class Sides:
         wanted = path[1] if of_alias else path[0]
         names = [name for side in sides for name in self.schema_of(side).names]
         near = nearest_name(wanted, names)
-        where = {(SOURCE,): "the source", (TARGET,): "the table"}.get(tuple(sides), "either side")
+        where = "either side" if len(sides) > 1 else "the source" if SOURCE in sides else "the table"
         hint = f"did you mean {near!r}?" if near else f"its columns are {', '.join(names[:20])}"
         return MERGE_UNRESOLVED_NAME(clause=what, table=self.table, column=show(path), where=where, hint=hint)
