@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.arguments import checked
 from delta_ds.records import replace
 
@@ -223,11 +222,6 @@ class TableMerger:
     ) -> TableMerger:
         from delta_ds.kernel.commands.merge.clauses import Clause
 
-        if isinstance(leaves_out, str):
-            raise InvalidOptionError(
-                f"except_cols={leaves_out!r} is a text, not a list of columns: except_cols=[{leaves_out!r}]",
-                parameters={"except_cols": leaves_out},
-            )
         given = None if assignments is None else dict(assignments)
         clause: Clause = Clause(when, do, condition, given, tuple(leaves_out or ()))
         self._request = replace(self._request, clauses=(*self._request.clauses, clause))

@@ -43,7 +43,9 @@ def _equal(left: Any, right: Any, null_safe: bool) -> bool:
 
 
 @st.composite
-def _sides(draw: Callable[..., Any]) -> tuple[list[pa.DataType], list[bool], list[tuple[Any, ...]], list[Any]]:
+def _sides(
+    draw: Callable[..., Any],
+) -> tuple[list[pa.DataType], list[bool], list[tuple[Any, ...]], list[Any]]:
     kinds = draw(st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=3))
     null_safe = [draw(st.booleans()) for _ in kinds]
     row = st.tuples(*(st.sampled_from(KINDS[kind]) for kind in kinds))
@@ -52,7 +54,8 @@ def _sides(draw: Callable[..., Any]) -> tuple[list[pa.DataType], list[bool], lis
 
 def _arrays(kinds: list[pa.DataType], rows: list[tuple[Any, ...]], offset: int = 0) -> list[pa.Array]:
     return [
-        pa.array([None] * offset + [row[n] for row in rows], kind).slice(offset) for n, kind in enumerate(kinds)
+        pa.array([None] * offset + [row[n] for row in rows], kind).slice(offset)
+        for n, kind in enumerate(kinds)
     ]
 
 

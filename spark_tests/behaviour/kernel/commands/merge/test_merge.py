@@ -210,7 +210,8 @@ def _clauses(draw: Callable[..., Any]) -> tuple[list[_Clause], ...]:
 def _rows(draw: Callable[..., Any], values: list[Any], start: int, most: int) -> list[Row]:
     row = st.tuples(st.sampled_from(values), st.sampled_from([None, 0, 1, 2, 3]), st.sampled_from("ab"))
     return [
-        {"n": start + n, "k": k, "v": v, "p": p} for n, (k, v, p) in enumerate(draw(st.lists(row, max_size=most)))
+        {"n": start + n, "k": k, "v": v, "p": p}
+        for n, (k, v, p) in enumerate(draw(st.lists(row, max_size=most)))
     ]
 
 
@@ -241,7 +242,7 @@ def _written(folder: str, rows: list[Row], key: pa.DataType, files: int, options
     properties=st.sets(st.sampled_from(sorted(PROPERTIES))),
     partitioned=st.booleans(),
 )
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_rows_afterwards_are_those_of_a_merge_row_by_row(
     tables: tuple[str, list[Row], list[Row]],
     on: str,
@@ -284,7 +285,9 @@ def test_rows_afterwards_are_those_of_a_merge_row_by_row(
         assert (result.version is not None) == any(counts.values())
         if metadata:
             ids = {row["n"]: row["_metadata"]["row_id"] for row in before}
-            assert all(ids.get(row["n"], row["_metadata"]["row_id"]) == row["_metadata"]["row_id"] for row in after)
+            assert all(
+                ids.get(row["n"], row["_metadata"]["row_id"]) == row["_metadata"]["row_id"] for row in after
+            )
             assert len({row["_metadata"]["row_id"] for row in after}) == len(after)
         if result.version is not None and "delta.enableChangeDataFeed" in properties:
             _check_feed(log, result.version, before, after, counts)
@@ -293,7 +296,9 @@ def test_rows_afterwards_are_those_of_a_merge_row_by_row(
 def _as(rows: list[Row], key: pa.DataType) -> list[Row]:
     """The rows as a table has them."""
     plain = [{name: row[name] for name in ("n", "k", "v", "p")} for row in rows]
-    keys = pa.array([row["k"] for row in plain], None if key != pa.decimal128(10, 2) else pa.decimal128(12, 3))
+    keys = pa.array(
+        [row["k"] for row in plain], None if key != pa.decimal128(10, 2) else pa.decimal128(12, 3)
+    )
     cast = pa.chunked_array([keys]).cast(key) if len(rows) else []
     return [{**row, "k": k.as_py()} for row, k in zip(plain, cast, strict=True)]
 
