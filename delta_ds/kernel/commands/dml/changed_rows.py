@@ -139,8 +139,8 @@ class ChangedRows:
         return rows.take(integers(numbers - first))
 
     def by_clause(self) -> dict[int, int]:
-        numbers, counts = np.unique(self.clauses, return_counts=True)
-        return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+        counts = np.bincount(self.clauses).tolist()
+        return {number: rows for number, rows in enumerate(counts) if rows}
 
     def within(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The numbers of those that lie between the first and the last of some places."""

@@ -21,7 +21,7 @@ from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, by_fi
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
 from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.plan import DmlPlan
-from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, together
+from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
 from delta_ds.kernel.files.read.data_file import errors_name_file
 from delta_ds.kernel.files.read.decoding import BATCH_ROWS
 from delta_ds.kernel.files.read.metadata_column import ROW_TRACKING_FIELDS
@@ -384,7 +384,7 @@ class _Task:
             self._changes.write(rows, kind)
 
     def close(self) -> Rewritten:
-        found = replace(together(self._found), sources=np.unique(np.concatenate(self._sources)))
+        found = replace(together(self._found), sources=distinct(self._sources))
         if self._plan.change.uses_deletion_vectors and self._writers:
             found = replace(found, result=replace(found.result, adds=self._writers[0].close()))
         changes = self._changes.close() if self._changes else []

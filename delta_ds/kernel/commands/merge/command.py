@@ -169,7 +169,7 @@ class _Merge:
         parts = [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
         for key in self._plan.keys:
             if key.target.type is not None and not key.null_safe and sides.read_by(key.source) == {SOURCE}:
-                values = evaluate(key.source, self._source_rows())
+                values = evaluate(key.source, self._source_rows()).combine_chunks()
                 parts += may_equal(sides.of_target(key.target), values, key.target.type)
         return conjunction(parts)
 

@@ -48,33 +48,32 @@ class SourceKeys:
         self._null_safe = tuple(null_safe)
         self.exact = len(keys) == 1 and _is_whole(keys[0].type) and not null_safe[0]
         hashes, valid = self._hashes(keys)
-        rows = np.arange(len(hashes)) if valid is None else np.flatnonzero(valid)
-        order = np.argsort(hashes[rows], kind="stable")
-        self._rows = rows[order]
+        if valid is None:
+            self._rows = np.argsort(hashes, kind="stable").astype(np.int32)
+        else:
+            there = np.flatnonzero(valid).astype(np.int32)
+            self._rows = there[np.argsort(hashes[there], kind="stable")]
         in_order = hashes[self._rows]
         first = np.ones(len(in_order), np.bool_)
         first[1:] = in_order[1:] != in_order[:-1]
-        self._distinct = in_order[first]
-        starts = np.flatnonzero(first)
-        self._unique = len(starts) == len(in_order)
-        self._starts = np.append(starts, len(in_order))
-        self._index()
+        self._starts = None if first.all() else np.append(np.flatnonzero(first), len(in_order))
+        self._index(in_order if self._starts is None else in_order[first])
 
-    def _index(self) -> None:
+    def _index(self, distinct: Hashes) -> None:
         """Buckets of the distinct hashes by their leading bits, and a finer table of those that there are."""
-        count = len(self._distinct)
-        bits = max(1, count - 1).bit_length() + 1
+        self._count = count = len(distinct)
+        bits = max(1, max(1, count - 1).bit_length())
         self._bucket_shift = np.uint64(64 - bits)
-        buckets = (self._distinct >> self._bucket_shift).astype(np.int64)
-        sizes = np.bincount(buckets, minlength=1 << bits)
-        self._heads = np.concatenate([[0], np.cumsum(sizes[:-1])]).astype(np.int32)
-        self._longest = int(sizes.max())
-        fine = min(bits + 3, _MOST_FILTER_BITS)
+        buckets = (distinct >> self._bucket_shift).astype(np.int64)
+        steps = np.diff(buckets, prepend=-1, append=(1 << bits) - 1)
+        # Of each bucket the place of the first hash that lies in it or behind it.
+        self._heads = np.repeat(np.arange(count + 1, dtype=np.int32), steps)
+        fine = min(bits + 4, _MOST_FILTER_BITS)
         self._filter_shift = np.uint64(64 - fine)
         self._filter = np.zeros(1 << fine, np.bool_)
-        self._filter[self._distinct >> self._filter_shift] = True
+        self._filter[distinct >> self._filter_shift] = True
         # Past the end there is one that equals none but itself, and is checked for.
-        self._padded = np.append(self._distinct, np.uint64(2**64 - 1))
+        self._distinct = np.append(distinct, np.uint64(2**64 - 1))
 
     def __len__(self) -> int:
         """How many rows can match at all."""
@@ -88,7 +87,7 @@ class SourceKeys:
         keys
             For each key the values of rows of the table, of the types of the source's.
         """
-        if not len(self._distinct) or not len(keys[0]):
+        if not self._count or not len(keys[0]):
             return _NO_ROWS, _NO_ROWS
         hashes, valid = self._hashes(keys)
         known = self._filter[hashes >> self._filter_shift]
@@ -97,23 +96,22 @@ class SourceKeys:
         rows = np.flatnonzero(known)
         at, found = self._look_up(hashes[rows])
         rows, at = rows[found], at[found]
-        if self._unique:
-            return rows, self._rows[at]
-        counts = self._starts[at + 1] - self._starts[at]
+        starts = self._starts
+        if starts is None:
+            return rows, self._rows[at].astype(np.int64)
+        counts = starts[at + 1] - starts[at]
         firsts = np.cumsum(counts) - counts
         within = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
-        return np.repeat(rows, counts), self._rows[np.repeat(self._starts[at], counts) + within]
+        return np.repeat(rows, counts), self._rows[np.repeat(starts[at], counts) + within].astype(np.int64)
 
     def _look_up(self, hashes: Hashes) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """The places of hashes among the distinct ones, and which of them are there."""
         at = self._heads[hashes >> self._bucket_shift].astype(np.int64)
-        behind = np.flatnonzero(self._padded[at] < hashes)
-        for _ in range(self._longest):
-            if not len(behind):
-                break
+        behind = np.flatnonzero(self._distinct[at] < hashes)
+        while len(behind):
             at[behind] += 1
-            behind = behind[self._padded[at[behind]] < hashes[behind]]
-        return at, (self._padded[at] == hashes) & (at < len(self._distinct))
+            behind = behind[self._distinct[at[behind]] < hashes[behind]]
+        return at, (self._distinct[at] == hashes) & (at < self._count)
 
     def _hashes(self, keys: Sequence[pa.Array]) -> tuple[Hashes, npt.NDArray[np.bool_] | None]:
         """A hash for each row, and which rows can be equal to others; None: all."""
