@@ -21,7 +21,7 @@ from delta_ds.kernel.commands.merge.clauses import changed_rows, effective_claus
 from delta_ds.kernel.commands.merge.demands import may_equal
 from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
 from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult
-from delta_ds.kernel.commands.merge.rows import MergeRows
+from delta_ds.kernel.commands.merge.rows import MergeRows, one_array
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Sides
 from delta_ds.kernel.commands.merge.source import MergeSource
 from delta_ds.kernel.files.read.plan import ReadPlan
@@ -105,7 +105,7 @@ class _Merge:
             generates=self._plan.generates,
             after=evolve_table(snapshot, self._plan.schema) if self._evolves else None,
         )
-        self._rows = MergeRows(self._plan, source.rows, self._inserts)
+        self._rows = MergeRows(self._plan, source.rows)
         self._wanted = self._wanted_rows()
         self._files: CandidateFiles = candidate_files(snapshot, self._wanted, request.settings.timezone)
 
@@ -169,7 +169,7 @@ class _Merge:
         parts = [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
         for key in self._plan.keys:
             if key.target.type is not None and not key.null_safe and sides.read_by(key.source) == {SOURCE}:
-                values = evaluate(key.source, self._source_rows()).combine_chunks()
+                values = one_array(evaluate(key.source, self._source_rows()))
                 parts += may_equal(sides.of_target(key.target), values, key.target.type)
         return conjunction(parts)
 
@@ -216,23 +216,25 @@ class _Merge:
 def _rewrite(
     reading: ReadPlan, rows: MergeRows, plan: FileRewrite, numbers: Iterable[int], task: int
 ) -> Rewritten:
+    seen = np.zeros(rows.num_source_rows, np.bool_)
+
     def changes() -> Iterator[pa.RecordBatch]:
         for number in numbers:
             for batch in read_slices(plan.change.write.storage, reading, [plan.files[number]]):
-                yield from rows.changes(batch, number)
+                yield from rows.changes(batch, number, seen)
 
-    return rewrite_changed_files(plan, changes(), task)
+    found = rewrite_changed_files(plan, changes(), task)
+    return replace(found, sources=np.flatnonzero(seen))
 
 
 def _match(
     reading: ReadPlan, rows: MergeRows, plan: FileRewrite, numbers: Iterable[int], task: int
 ) -> Rewritten:
-    there = np.zeros(rows.num_source_rows, np.bool_)
+    seen = np.zeros(rows.num_source_rows, np.bool_)
     for number in numbers:
         for batch in read_slices(plan.change.write.storage, reading, [plan.files[number]]):
-            for some in rows.matching(batch):
-                there[some] = True
-    return Rewritten(sources=np.flatnonzero(there))
+            rows.mark_seen(batch, seen)
+    return Rewritten(sources=np.flatnonzero(seen))
 
 
 def _unchanged_keys(plan: MergePlan) -> list[str]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import flags, integers, mask
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, NONE, ROW
-from delta_ds.kernel.commands.dml.changed_rows import SOURCE as SOURCE_ROW
 from delta_ds.kernel.commands.merge.join import SourceKeys
 from delta_ds.kernel.commands.merge.plan import MergePlan, ResolvedClause
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Name
@@ -40,19 +39,16 @@ class MergeRows:
         The MERGE.
     source
         All rows of the source, by its own names, in the Arrow types of its schema.
-    matched_count
-        Whether rows of the source that match are to be told even where no clause changes a row.
     """
 
-    def __init__(self, plan: MergePlan, source: pa.Table, matched_count: bool) -> None:
+    def __init__(self, plan: MergePlan, source: pa.Table) -> None:
         self._plan = plan
-        self._matched_count = matched_count
         self._source = pa.table(
             source.columns, names=[plan.sides.name_of(SOURCE, name) for name in source.column_names]
         )
         self._keys = None
         if plan.keys:
-            found = [_one(evaluate(key.source, self._source)) for key in plan.keys]
+            found = [one_array(evaluate(key.source, self._source)) for key in plan.keys]
             self._keys = SourceKeys(found, [key.null_safe for key in plan.keys])
         proven = self._keys is not None and self._keys.exact
         self._rest = conjunction([p for p in plan.conditions if not (proven and p is plan.keys[0].condition)])
@@ -93,7 +89,9 @@ class MergeRows:
 
     # --- rows of the table
 
-    def changes(self, batch: pa.RecordBatch, file: int) -> Iterator[pa.RecordBatch]:
+    def changes(
+        self, batch: pa.RecordBatch, file: int, seen: npt.NDArray[np.bool_]
+    ) -> Iterator[pa.RecordBatch]:
         """What `rewrite_changed_files` takes: of rows of a file those that match, and those that change.
 
         Parameters
@@ -102,6 +100,8 @@ class MergeRows:
             `columns` of the table by their own names, and last `_metadata` with `row_index`.
         file
             The number of the file.
+        seen
+            For each row of the source whether it matches any; becomes true of those that do.
         """
         places = np.asarray(batch.column(batch.num_columns - 1).field("row_index")).astype(np.int64)
         sides = self._plan.sides
@@ -112,8 +112,9 @@ class MergeRows:
         alone = np.ones(batch.num_rows, np.bool_)
         for at, source, joined in self._matches(rows):
             alone[at] = False
+            seen[source] = True
             clauses = first_that_applies(matched, joined)
-            yield from self._changed(file, places[at], clauses, source, joined)
+            yield self._changed(file, places[at], clauses, joined)
         if by_source and alone.any():
             left = rows if alone.all() else rows.filter(mask(alone))
             clauses = first_that_applies(by_source, left)
@@ -121,13 +122,13 @@ class MergeRows:
             if changed.any():
                 if not changed.all():
                     left = left.filter(mask(changed))
-                yield from self._changed(file, places[alone][changed], clauses[changed], None, left)
+                yield self._changed(file, places[alone][changed], clauses[changed], left)
 
-    def matching(self, batch: pa.RecordBatch) -> Iterator[Rows]:
-        """The rows of the source that rows of the table match."""
+    def mark_seen(self, batch: pa.RecordBatch, seen: npt.NDArray[np.bool_]) -> None:
+        """As `changes`, where no clause changes rows of the table."""
         names = [self._plan.sides.name_of(TARGET, name) for name in batch.schema.names]
         for _, source, _ in self._matches(_batch(batch.columns, names, batch.num_rows)):
-            yield source
+            seen[source] = True
 
     def _matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Rows, Rows, pa.RecordBatch]]:
         """Matching rows: their numbers in the batch and in the source, and the columns of both that count."""
@@ -164,21 +165,14 @@ class MergeRows:
         right = self._source.select(theirs).take(integers(source)) if theirs else None
         columns = [
             *(left.columns if left is not None else []),
-            *map(_one, right.columns if right is not None else []),
+            *map(one_array, right.columns if right is not None else []),
         ]
         return _batch(columns, [*ours, *theirs], len(at))
 
-    def _changed(
-        self, file: int, places: Rows, clauses: Rows, source: Rows | None, rows: pa.RecordBatch
-    ) -> Iterator[pa.RecordBatch]:
+    def _changed(self, file: int, places: Rows, clauses: Rows, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns = [integers(np.full(len(places), file)), integers(places), integers(clauses)]
-        names = [FILE, ROW, CLAUSE]
-        if self._matched_count:
-            nobody = pa.nulls(len(places), pa.int64())
-            columns.append(nobody if source is None else integers(source))
-            names.append(SOURCE_ROW)
         values = self._values(self._names, self._plan.updates, clauses, rows)
-        yield pa.RecordBatch.from_arrays([*columns, *values], names=[*names, *self._names])
+        return pa.RecordBatch.from_arrays([*columns, *values], names=[FILE, ROW, CLAUSE, *self._names])
 
     # --- rows of the source
 
@@ -199,7 +193,7 @@ class MergeRows:
             if not len(wanted):
                 continue
             taken = self._source.take(integers(wanted))
-            rows = _batch([_one(c) for c in taken.columns], taken.column_names, len(wanted))
+            rows = _batch([one_array(c) for c in taken.columns], taken.column_names, len(wanted))
             clauses = first_that_applies(inserts, rows)
             applies = clauses != NONE
             if applies.any():
@@ -288,7 +282,8 @@ def _column_of(plan: MergePlan, field: StructField) -> Column | None:
     return None if there is None else Column((plan.sides.name_of(TARGET, there.name),), there.type)
 
 
-def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece; not copied where it is."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
