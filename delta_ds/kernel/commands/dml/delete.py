@@ -15,7 +15,7 @@ from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_fi
 from delta_ds.kernel.commands.dml.changed_rows import DELETE as ROW_GOES
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, run
-from delta_ds.kernel.commands.dml.result import DeleteResult
+from delta_ds.kernel.commands.dml.result import DeleteResult, counted
 from delta_ds.kernel.commands.dml.row_finder import RowFinder
 from delta_ds.kernel.files.rows.expressions import at_timestamp
 from delta_ds.kernel.format import operations
@@ -118,7 +118,7 @@ def _delete(change: InProcessDml, tree: Expression | None, text: str | None) -> 
         parameters=parameters,
         metrics={"numDeletedRows": found.rows, "numCopiedRows": found.result.rows, **change.times()},
     )
-    return DeleteResult.of(committed, found.rows)
+    return counted(DeleteResult, committed, found.rows)
 
 
 def _remove(
@@ -129,4 +129,4 @@ def _remove(
         return DeleteResult(None, 0)
     metrics = {"numDeletedRows": files.num_rows}
     committed = change.commit(tree, removed=files.paths.to_pylist(), parameters=parameters, metrics=metrics)
-    return DeleteResult.of(committed, files.num_rows)
+    return counted(DeleteResult, committed, files.num_rows)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.base.arrow_buffers import integers, mask
+from delta_ds.kernel.base.arrow_buffers import integers, mask, numbers
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
 from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
@@ -314,7 +314,7 @@ class _Task:
         rows = batch.select(range(last))
         for column, values in zip(self._plan.change.write.files.extra_columns, tracked, strict=True):
             rows = rows.append_column(pa.field(column.name, pa.int64()), values)
-        return np.asarray(index), rows
+        return numbers(index), rows
 
     def _rewrite_batch(
         self, rows: pa.RecordBatch, places: npt.NDArray[np.int64], changed: ChangedRows, writer: FileWriter
@@ -384,7 +384,11 @@ class _Task:
             self._changes.write(rows, kind)
 
     def close(self) -> Rewritten:
-        found = replace(together(self._found), sources=distinct(self._sources))
+        found = replace(
+            together(self._found),
+            sources=distinct(self._sources),
+            milliseconds=sum(part.milliseconds for part in self._found),
+        )
         if self._plan.change.uses_deletion_vectors and self._writers:
             found = replace(found, result=replace(found.result, adds=self._writers[0].close()))
         changes = self._changes.close() if self._changes else []

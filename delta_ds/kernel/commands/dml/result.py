@@ -47,13 +47,12 @@ class RowChangeResult:
     rewrite_time_ms: int = field(default=0, compare=False)
     execution_time_ms: int = field(default=0, compare=False)
 
-    @classmethod
-    def of(cls: type[_Result], committed: Committed, rows: int | None) -> _Result:
-        """What was committed."""
-        counted: Mapping[str, Any] = committed.metrics
-        return cls(
-            committed.version, rows, **{name: counted.get(metric, 0) for name, metric in _METRICS.items()}
-        )
+
+def counted(kind: type[_Result], committed: Committed, rows: int | None) -> _Result:
+    """What was committed, as a result of a kind."""
+    metrics: Mapping[str, Any] = committed.metrics
+    found = {name: metrics.get(metric, 0) for name, metric in _METRICS.items()}
+    return kind(committed.version, rows, **found)
 
 
 _METRICS = {
@@ -73,19 +72,47 @@ _METRICS = {
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult(RowChangeResult):
-    """What a DELETE did; see `RowChangeResult`."""
+    """What a DELETE did; see `RowChangeResult`.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> DeltaLog("/data/orders").delete("id = 1").num_removed_files
+    1
+    """
 
     @property
     def num_deleted_rows(self) -> int | None:
-        """`rows`, by delta-rs's name."""
+        """`rows`, by delta-rs's name.
+
+        Examples
+        --------
+        >>> from delta_ds import DeltaLog
+        >>> DeltaLog("/data/orders").delete("id = 1").num_deleted_rows
+        1
+        """
         return self.rows
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult(RowChangeResult):
-    """What an UPDATE did; see `RowChangeResult`."""
+    """What an UPDATE did; see `RowChangeResult`.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> DeltaLog("/data/orders").update({"amount": "0"}, predicate="id = 1").num_added_files
+    1
+    """
 
     @property
     def num_updated_rows(self) -> int | None:
-        """`rows`, by delta-rs's name."""
+        """`rows`, by delta-rs's name.
+
+        Examples
+        --------
+        >>> from delta_ds import DeltaLog
+        >>> DeltaLog("/data/orders").update({"amount": "0"}, predicate="id = 1").num_updated_rows
+        1
+        """
         return self.rows

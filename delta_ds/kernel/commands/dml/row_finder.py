@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from delta_ds.kernel.base.arrow_buffers import numbers
 from delta_ds.kernel.commands.dml.changed_rows import ChangedRows
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_found_files
 from delta_ds.kernel.commands.dml.new_values import NewValues
@@ -84,19 +85,19 @@ class RowFinder:
                 batches = read_slices(storage, self.reading, [piece])
             else:
                 batches = matching.read(storage, piece)
-            found = [np.asarray(batch.column(0).field("row_index")) for batch in batches]
+            found = [numbers(batch.column(0).field("row_index")) for batch in batches]
             places = np.concatenate([np.empty(0, np.int64), *found])
             yield number, ChangedRows.of_one_clause(places, self.values)
 
-    def rewrite(self, plan: FileRewrite, numbers: Iterable[int], task: int = 0) -> Rewritten:
+    def rewrite(self, plan: FileRewrite, files: Iterable[int], task: int = 0) -> Rewritten:
         """Rewrite those of some files in which rows match, or mark the rows.
 
         Parameters
         ----------
         plan
             The files, and what happens to rows: by its only clause.
-        numbers
-            Of the files; may be shared with other tasks, each of which takes the next.
+        files
+            The numbers of files; may be shared with other tasks, each of which takes the next.
         task
             The number of the task, different for all tasks of a change.
 
@@ -105,5 +106,5 @@ class RowFinder:
         DeltaError
             As `changed` and `rewrite_changed_files`; the files of this task are deleted.
         """
-        files = ((number, plan.files[number]) for number in numbers)
-        return rewrite_found_files(plan, self.changed(plan.change.write.storage, files), task)
+        pieces = ((number, plan.files[number]) for number in files)
+        return rewrite_found_files(plan, self.changed(plan.change.write.storage, pieces), task)

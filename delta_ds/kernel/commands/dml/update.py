@@ -16,7 +16,7 @@ from delta_ds.kernel.commands.dml.candidates import candidate_files
 from delta_ds.kernel.commands.dml.changed_rows import UPDATE as ROW_CHANGES
 from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, run
 from delta_ds.kernel.commands.dml.plan import generated_columns
-from delta_ds.kernel.commands.dml.result import UpdateResult
+from delta_ds.kernel.commands.dml.result import UpdateResult, counted
 from delta_ds.kernel.commands.dml.row_finder import RowFinder
 from delta_ds.kernel.files.rows.expressions import at_timestamp
 from delta_ds.kernel.format import operations
@@ -144,4 +144,4 @@ def _update(
             **change.times(),
         },
     )
-    return UpdateResult.of(committed, found.rows)
+    return counted(UpdateResult, committed, found.rows)
