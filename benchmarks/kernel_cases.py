@@ -2,6 +2,7 @@
 
 RANGE = "id BETWEEN 1000 AND 1999"
 FILTER = "quantity = 50"
+SET = {"amount": "amount + 1"}
 READS = {
     "all": "all columns, one Arrow table",
     "batches": "all columns, batch by batch",
@@ -9,4 +10,8 @@ READS = {
     "range": "a range in one file",
     "filter": "1 % of the rows of every file",
     "count": "count",
+}
+CHANGES = {
+    "delete": "DELETE of 1 % of the rows of every file",
+    "update": "UPDATE of one column in 1 % of the rows of every file",
 }

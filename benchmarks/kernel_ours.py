@@ -6,6 +6,8 @@ sum              of `amount` by `city`
 range            the rows of a range of `id` that lies in one file
 filter           the rows that one value of `quantity` leaves, 1 % of all, in every file
 count            of all rows
+delete           of these rows
+update           of one column of these rows
 compact          one file of many small ones
 """
 
@@ -15,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.kernel_cases import FILTER, RANGE
+from benchmarks.kernel_cases import FILTER, RANGE, SET
 from benchmarks.measure import cpu_seconds, report
 
 
@@ -49,6 +51,8 @@ def main(case: str, table: str) -> None:
         "range": lambda: Scan(snapshot, RANGE).to_arrow().num_rows,
         "filter": lambda: Scan(snapshot, FILTER).to_arrow().num_rows,
         "count": lambda: Scan(snapshot).count(),
+        "delete": lambda: log.delete(FILTER).rows or 0,
+        "update": lambda: log.update(SET, predicate=FILTER).rows or 0,
         "compact": compact,
     }
     cpu, start = cpu_seconds(), time.perf_counter()

@@ -1,4 +1,4 @@
-"""The part `kernel`: reads and compaction in one process without Spark, beside deltalake."""
+"""The part `kernel`: reads, changes of rows and compaction in one process without Spark, beside deltalake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.harness import (
     in_turn_on_copies,
     made_once,
 )
-from benchmarks.kernel_cases import READS
+from benchmarks.kernel_cases import CHANGES, READS
 from benchmarks.measure import Measurement
 from benchmarks.native_tables import write_wide_table
 
@@ -26,12 +26,13 @@ _OURS = [sys.executable, "-m", "benchmarks.kernel_ours"]
 
 
 def kernel(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Scans of one table, and compaction of a table of small files."""
+    """Scans and changes of one table, and compaction of a table of small files."""
     files, small = min(FILES, options.rows), min(SMALL_FILES, options.rows // 1000)
     table = made_once(
         folder / f"kernel-{options.rows}", lambda path: write_wide_table(path, options.rows, files)
     )
     rows = [line for case, title in READS.items() for line in _read(options, case, title, table)]
+    rows += [line for case, title in CHANGES.items() for line in _change(options, case, title, table)]
     many = made_once(
         folder / f"kernel-small-{small}", lambda path: write_wide_table(path, 1000 * small, small)
     )
@@ -54,6 +55,16 @@ def _read(options: argparse.Namespace, case: str, title: str, table: Path) -> li
     if options.peer_python:
         commands["deltalake"] = ([*_peer(options), case, str(table)], {})
     found = in_turn(commands, options.rounds)
+    for name, measured in found.items():
+        expect(measured, found["delta_ds"].answer, f"{title} by {name}")
+    return _lines(title, found)
+
+
+def _change(options: argparse.Namespace, case: str, title: str, table: Path) -> list[list[object]]:
+    commands = {"delta_ds": OnCopy([*_OURS, case], table)}
+    if options.peer_python:
+        commands["deltalake"] = OnCopy([*_peer(options), case], table)
+    found = in_turn_on_copies(commands, options.rounds)
     for name, measured in found.items():
         expect(measured, found["delta_ds"].answer, f"{title} by {name}")
     return _lines(title, found)

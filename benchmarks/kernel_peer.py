@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from deltalake import DeltaTable, QueryBuilder
-from kernel_cases import FILTER, RANGE  # beside this file
+from kernel_cases import FILTER, RANGE, SET  # beside this file
 from measure import cpu_seconds, report
 
 
@@ -34,6 +34,8 @@ def main(case: str, table: str) -> None:
         "range": lambda: query(f"SELECT * FROM t WHERE {RANGE}"),
         "filter": lambda: query(f"SELECT * FROM t WHERE {FILTER}"),
         "count": opened.count,
+        "delete": lambda: int(opened.delete(FILTER)["num_deleted_rows"]),
+        "update": lambda: int(opened.update(SET, predicate=FILTER)["num_updated_rows"]),
         "compact": compact,
     }
     cpu, start = cpu_seconds(), time.perf_counter()

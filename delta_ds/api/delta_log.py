@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.api.change_feed import ChangeFeed
+    from delta_ds.api.merge import TableMerger
     from delta_ds.api.snapshot import Blame, Snapshot
     from delta_ds.api.transaction import Transaction
+    from delta_ds.kernel.commands.dml.result import DeleteResult, UpdateResult
     from delta_ds.kernel.commands.layout.timeline import Timeline
     from delta_ds.kernel.commands.plot.plots import Plots
     from delta_ds.kernel.format.expressions.tree import Expression
@@ -333,6 +335,191 @@ class DeltaLog(TableLog):
         if misnamed:
             raise _misnamed_error(misnamed)
         return write_arrow(self.start_transaction(create=True), rows, mode, options)
+
+    def delete(
+        self,
+        predicate: str | Expression | None = None,
+        *,
+        timezone: str = "UTC",
+        user_metadata: str | None = None,
+        engine_info: str | None = None,
+        txn: tuple[str, int] | None = None,
+        retries: int = 0,
+    ) -> DeleteResult:
+        """Delete the rows for which a predicate is true, as one commit.
+
+        Files that hold no such row stay as they are. Where the table has deletion vectors, no file is rewritten.
+
+        Parameters
+        ----------
+        predicate
+            In Spark SQL, with its meaning in ANSI mode; None: all rows.
+        timezone
+            The session time zone in which the predicate is meant.
+        user_metadata
+            Free text for the history.
+        engine_info
+            What the commit calls its writer; this package by default.
+        txn
+            Application and version that the command counts as: a table that has it, or a later one, is left alone.
+        retries
+            How often the command is done again, on the newest version, after commits of others contradicted it.
+
+        Returns
+        -------
+        DeleteResult
+            The version, or None where no row matched; how many rows went, and what became of files.
+
+        Raises
+        ------
+        PredicateError, SchemaError
+            The predicate cannot be parsed, names no column, or uses what only Spark can evaluate.
+        AppendOnlyError
+            Rows of the table must not be deleted.
+        DeltaConcurrentModificationException
+            Another commit contradicts the deletion. Nothing was deleted, nothing is left behind, as with all errors.
+
+        Examples
+        --------
+        >>> log = DeltaLog("/data/orders")
+        >>> result = log.delete("country = 'DE' AND amount > 20")
+        >>> result.version, result.num_deleted_rows, result.num_copied_rows
+        (2, 1, 0)
+        """
+        from delta_ds.kernel.commands.dml.delete import delete
+
+        _check_from_zero(retries=retries)
+        return delete(
+            self,
+            predicate,
+            timezone=timezone,
+            user_metadata=user_metadata,
+            engine_info=engine_info,
+            txn=txn,
+            retries=retries,
+        )
+
+    def update(
+        self,
+        updates: Mapping[str, Any] | None = None,
+        new_values: Mapping[str, Any] | None = None,
+        predicate: str | Expression | None = None,
+        *,
+        timezone: str = "UTC",
+        user_metadata: str | None = None,
+        engine_info: str | None = None,
+        txn: tuple[str, int] | None = None,
+        retries: int = 0,
+    ) -> UpdateResult:
+        """Give columns new values in the rows for which a predicate is true, as one commit.
+
+        Values are cast to the type of their column; one that does not fit is an error, never a null.
+
+        Parameters
+        ----------
+        updates
+            By column (`s.a` for a field of a struct) an expression in Spark SQL over the row as it was, or `DEFAULT`.
+        new_values
+            By column a value of Python.
+        predicate, timezone, user_metadata, engine_info, txn, retries
+            As in `delete`.
+
+        Returns
+        -------
+        UpdateResult
+            The version, or None where no row matched; how many rows changed, and what became of files.
+
+        Raises
+        ------
+        InvalidOptionError
+            No column is given a value, or a value is none for its column.
+        PredicateError, UnsupportedFeatureError
+            An expression cannot be read, or evaluated without Spark, or not on some row.
+        SchemaError
+            A column is not there or is given twice, or a value does not fit.
+        InvariantViolationError
+            A new row breaks a constraint, or a value does not fit into its column.
+        AppendOnlyError
+            Rows of the table must not be changed.
+        DeltaConcurrentModificationException
+            Another commit contradicts the update. Nothing was changed, nothing is left behind, as with all errors.
+
+        Examples
+        --------
+        >>> log = DeltaLog("/data/orders")
+        >>> result = log.update({"amount": "amount * 2"}, predicate="id = 1")
+        >>> result.version, result.num_updated_rows
+        (2, 1)
+        >>> log.update(new_values={"amount": 5}).rows
+        4
+        """
+        from delta_ds.kernel.commands.dml.update import update
+
+        _check_from_zero(retries=retries)
+        return update(
+            self,
+            updates,
+            new_values,
+            predicate,
+            timezone=timezone,
+            user_metadata=user_metadata,
+            engine_info=engine_info,
+            txn=txn,
+            retries=retries,
+        )
+
+    def merge(
+        self,
+        source: pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        *,
+        timezone: str = "UTC",
+        user_metadata: str | None = None,
+        engine_info: str | None = None,
+        txn: tuple[str, int] | None = None,
+        retries: int = 0,
+    ) -> TableMerger:
+        """A merge of rows into the table, in this process, without Spark: what is answered takes the clauses.
+
+        Parameters
+        ----------
+        source
+            Columns by name; whatever `write` takes. It is read when the merge runs, and held in memory.
+        predicate
+            The search condition in Spark SQL, over both sides. Columns that equal an expression of the source find
+            their rows by hashes; without any, each row meets each other one.
+        source_alias, target_alias
+            By which their columns are qualified; `source` and `target` by default.
+        merge_schema
+            Whether the table takes columns of the source that it does not have, and wider types.
+        timezone, user_metadata, engine_info, txn, retries
+            As in `delete`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = DeltaLog("/data/orders")
+        >>> new = pa.table({"id": [1, 5], "country": ["DE", "FR"], "amount": [15.0, 50.0]})
+        >>> merger = log.merge(new, "target.id = source.id")
+        >>> merger.when_matched_update_all().when_not_matched_insert_all().execute().version
+        2
+        """
+        from delta_ds.api.merge import TableMerger
+        from delta_ds.kernel.commands.dml.in_process import CommandSettings
+        from delta_ds.kernel.commands.merge.request import MergeRequest
+
+        _check_from_zero(retries=retries)
+        request = MergeRequest(
+            predicate=predicate,
+            source_alias="source" if source_alias is None else source_alias,
+            target_alias="target" if target_alias is None else target_alias,
+            merge_schema=merge_schema,
+            settings=CommandSettings(timezone, user_metadata, engine_info, txn, retries),
+        )
+        return TableMerger(self, source, request)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the latest version, from which readers begin.

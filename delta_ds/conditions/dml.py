@@ -32,6 +32,11 @@ AMBIGUOUS_REFERENCE_TO_SIDES = AMBIGUOUS_REFERENCE.also(
     "aliases",
     parameters=("name",),
 )
+AMBIGUOUS_REFERENCE_OF_BOTH = AMBIGUOUS_REFERENCE.also(
+    "column {name} in {clause} of the MERGE into {table} is of the table and of the source: write {target} or "
+    "{source}. Nothing was written",
+    parameters=("name",),
+)
 APPLY_CHANGES_AMBIGUOUS = ErrorCondition(
     "DELTA_APPLY_CHANGES_AMBIGUOUS",
     InvariantViolationError,
@@ -195,6 +200,18 @@ MERGE_UNRESOLVED_EXPRESSION = ErrorCondition(
     "{clause} of the MERGE into {table}: the source has no column {column!r}; {hint}. Name the columns "
     "that change, or merge with schema evolution. Nothing was written",
     parameters=("column", "clause"),
+)
+MERGE_UNRESOLVED_NAME = MERGE_UNRESOLVED_EXPRESSION.also(
+    "{clause} of the MERGE into {table}: {where} has no column {column}; {hint}. Nothing was written",
+    parameters=("column", "clause"),
+)
+MERGE_NEEDS_SPARK = ErrorCondition(
+    "DELTA_MERGE_NEEDS_SPARK",
+    PredicateError,
+    "0A000",
+    "{what} of the MERGE into {table} holds {expression}, which cannot be evaluated without Spark: use "
+    "DeltaTable.merge, or compute it in the source. Nothing was written",
+    parameters=("expression",),
 )
 MISSING_AGGREGATION = ErrorCondition("MISSING_AGGREGATION", UnsupportedOperationError, "42803")
 MISSING_ATTRIBUTES = ErrorCondition("MISSING_ATTRIBUTES", SchemaError, "XX000")

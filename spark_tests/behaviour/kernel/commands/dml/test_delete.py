@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import AppendOnlyError, DeltaConcurrentModificationException, PredicateError
-from delta_ds.kernel.commands.dml import delete as module
-from delta_ds.kernel.commands.dml.delete import DeleteResult, delete
+from delta_ds.kernel.commands.dml import in_process as module
+from delta_ds.kernel.commands.dml.commit import Committed
+from delta_ds.kernel.commands.dml.delete import delete
+from delta_ds.kernel.commands.dml.result import DeleteResult
 from spark_tests.full_form import examples
 
 # By predicate, what Spark holds of a row: True only where the row goes.
@@ -129,7 +131,7 @@ def test_a_row_that_another_commit_deleted_meanwhile_is_a_conflict(
     log.write(pa.table({"id": [1, 2, 3]}))
     commit = module.commit_dml
 
-    def second(*arguments: Any) -> int:
+    def second(*arguments: Any) -> Committed:
         monkeypatch.setattr(module, "commit_dml", commit)
         delete(DeltaLog(str(tmp_path)), "id = 1")
         return commit(*arguments)
