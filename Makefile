@@ -31,7 +31,7 @@ MATRIX_ROOMS := spark_tests/behaviour/spark spark_tests/engines/differential spa
 NOT_QUICK := --ignore spark_tests/faults/concurrency --ignore spark_tests/product/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench bench-compare clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -150,6 +150,9 @@ wheel: check-java dist ## Build dist/; every example and command with what the w
 
 bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown
 	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)
+
+bench-compare: $(VENV)/.installed .venv-peers/.installed ## What became more than 10 % slower beside deltalake since the last release (ARGS="--record 1.2.0" writes its ratios)
+	@$(BIN)/python -m benchmarks.compare --peer-python .venv-peers/bin/python $(ARGS)
 
 clean: ## Remove environments, caches and benchmark data
 	rm -rf .venv .venv-* .stores .unity site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse

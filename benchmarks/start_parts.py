@@ -19,11 +19,12 @@ from benchmarks.log_tables import ROWS_PER_FILE, write_log_table
 _FILES = 30_000
 _COMMITS_AFTER = 5
 _ROUNDS_EACH = 5  # processes are short: so many for each round that is asked for
+WORK_OF_A_PROCESS = ("load", "partition filter", "statistics filter")
 _DAY = "day = '2025-01-03'"
 
 
 @dataclass(frozen=True)
-class _Process:
+class Process:
     """What one process took, in seconds."""
 
     wall_s: float
@@ -41,20 +42,12 @@ class _Program:
 
 def start(options: argparse.Namespace, folder: Path) -> list[str]:
     """Load, a partition filter and a statistics filter, each in a fresh process."""
-    table = str(
-        made_once(
-            folder / f"start-{_FILES}",
-            lambda path: write_log_table(path, "v1_tail", _FILES, tail=_COMMITS_AFTER),
-        )
-    )
-    with tempfile.TemporaryDirectory(dir=WORK) as cache:
-        programs = _programs(table, cache, options.peer_python)
-        taken = _in_turn(programs, _ROUNDS_EACH * options.rounds)
+    taken = measured(options, folder)
     rows = []
-    for (what, who), measured in taken.items():
+    for (what, who), process in taken.items():
         yardstick = taken.get((what, "deltalake"))
-        ratios = [_ratio(measured, yardstick, field) for field in ("wall_s", "cpu_s")]
-        rows.append([what, who, f"{measured.wall_s:.3f} s", f"{measured.cpu_s:.3f} s", *ratios])
+        ratios = [_ratio(process, yardstick, field) for field in ("wall_s", "cpu_s")]
+        rows.append([what, who, f"{process.wall_s:.3f} s", f"{process.cpu_s:.3f} s", *ratios])
     head = ["what", "by", "process", "CPU", "time ratio", "CPU ratio"]
     note = (
         f"A checkpoint of {_FILES:,} files and {_COMMITS_AFTER} commits. Whole processes, Python's start and imports "
@@ -64,14 +57,32 @@ def start(options: argparse.Namespace, folder: Path) -> list[str]:
     return ["## Fresh processes\n", note, "", *as_table(head, rows)]
 
 
+def measured(
+    options: argparse.Namespace, folder: Path, only: str | None = None
+) -> dict[tuple[str, str], Process]:
+    """What each process took, by what it did and who did it; `only` one of `WORK_OF_A_PROCESS`."""
+    table = str(
+        made_once(
+            folder / f"start-{_FILES}",
+            lambda path: write_log_table(path, "v1_tail", _FILES, tail=_COMMITS_AFTER),
+        )
+    )
+    with tempfile.TemporaryDirectory(dir=WORK) as cache:
+        programs = _programs(table, cache, options.peer_python)
+        if only is not None:
+            programs = {name: program for name, program in programs.items() if name[0] == only}
+        return _in_turn(programs, _ROUNDS_EACH * options.rounds)
+
+
 def _programs(table: str, cache: str, peer: str | None) -> dict[tuple[str, str], _Program]:
     last = ROWS_PER_FILE * (_FILES // 60) + 9 * ROWS_PER_FILE + ROWS_PER_FILE - 1
     filters = {
         "partition filter": (_DAY, 83),
         "statistics filter": (f"id BETWEEN {last - 9999} AND {last}", 10),
     }
-    snapshot = f"import delta_ds; s = delta_ds.DeltaLog({table!r}).snapshot()"
-    ours = {"load": f"{snapshot}; assert s.live_files().num_rows == {_FILES}"}
+    log = f"import delta_ds; log = delta_ds.DeltaLog({table!r})"
+    snapshot = f"{log}; s = log.snapshot()"
+    ours = {"load": f"{log}; assert log.open_snapshot().live_files().num_rows == {_FILES}"}
     theirs = {"import": "import deltalake", "load": f"import deltalake; deltalake.DeltaTable({table!r})"}
     for what, (predicate, files) in filters.items():
         ours[what] = f"{snapshot}; assert len(s.scan({predicate!r}).slices()) == {files}"
@@ -94,9 +105,9 @@ def _programs(table: str, cache: str, peer: str | None) -> dict[tuple[str, str],
     return programs
 
 
-def _in_turn(programs: Mapping[tuple[str, str], _Program], rounds: int) -> dict[tuple[str, str], _Process]:
+def _in_turn(programs: Mapping[tuple[str, str], _Program], rounds: int) -> dict[tuple[str, str], Process]:
     """Medians; the first run of each fills caches and does not count."""
-    taken: dict[tuple[str, str], list[_Process]] = {name: [] for name in programs}
+    taken: dict[tuple[str, str], list[Process]] = {name: [] for name in programs}
     with tempfile.TemporaryDirectory(dir=WORK) as bytecode:
         for counts in [False] + [True] * rounds:
             for name, program in programs.items():
@@ -106,7 +117,7 @@ def _in_turn(programs: Mapping[tuple[str, str], _Program], rounds: int) -> dict[
     return {name: _middle(measured) for name, measured in taken.items()}
 
 
-def _run(program: _Program, bytecode: str) -> _Process:
+def _run(program: _Program, bytecode: str) -> Process:
     environment = {**os.environ, **program.environment, "PYTHONPYCACHEPREFIX": bytecode}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment["PYTHONPATH"] = str(HERE.parent)
@@ -117,12 +128,12 @@ def _run(program: _Program, bytecode: str) -> _Process:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{program.python} -c {program.code!r} failed")
-    return _Process(seconds, used.ru_utime + used.ru_stime)
+    return Process(seconds, used.ru_utime + used.ru_stime)
 
 
-def _middle(rounds: Sequence[_Process]) -> _Process:
-    return _Process(median(p.wall_s for p in rounds), median(p.cpu_s for p in rounds))
+def _middle(rounds: Sequence[Process]) -> Process:
+    return Process(median(p.wall_s for p in rounds), median(p.cpu_s for p in rounds))
 
 
-def _ratio(measured: _Process, yardstick: _Process | None, field: str) -> str:
+def _ratio(measured: Process, yardstick: Process | None, field: str) -> str:
     return f"{getattr(measured, field) / getattr(yardstick, field):.2f}" if yardstick else ""

@@ -1,7 +1,7 @@
 """The measured process for writes of delta_ds' kernel: `python write_ours.py [--no-flush] CASE ...`.
 
     commits COUNT HANDLE TABLE     commits of one `add` each; HANDLE is kept (one for all) or anew (one for each)
-    appends COUNT HANDLE TABLE     appends of ten rows each; every one opens the table anew
+    appends COUNT HANDLE TABLE     appends of ten rows each; HANDLE as for commits
     checkpoint TABLE               a checkpoint of the newest version
     vacuum MODE HOW TABLE          MODE is full or lite, HOW is dry or real
     settled TABLE                  a compaction of a table whose files are all large enough
@@ -25,7 +25,7 @@ if __package__ is None or __package__ == "":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measure import MARK, failures, report
-from benchmarks.write_tables import add_body, commits_of, on_small_table, rows, schema_json
+from benchmarks.write_tables import add_body, commits_of, on_small_table, rows
 
 
 def committer(table: str, handle: str) -> Callable[[], object]:
@@ -41,13 +41,10 @@ def committer(table: str, handle: str) -> Callable[[], object]:
 
 
 def appender(table: str, handle: str) -> Callable[[], object]:
-    from delta_ds.kernel.format.schema.types import parse_schema
-    from delta_ds.kernel.storage.open import open_storage
-    from delta_ds.kernel.transaction.write.arrow import write_batches
+    from delta_ds import DeltaLog
 
-    schema = parse_schema(schema_json())
-    batches = rows().to_batches()
-    return lambda: write_batches(open_storage(table), schema, batches)
+    kept, data = DeltaLog(table), rows()
+    return lambda: (kept if handle == "kept" else DeltaLog(table)).write(data)
 
 
 MAKERS = {"commits": committer, "appends": appender}

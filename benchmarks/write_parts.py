@@ -79,7 +79,7 @@ def commits(options: argparse.Namespace, folder: Path) -> list[str]:
     ]
     note = (
         "By the kernel, without Spark, on a table that begins empty. Handle: *kept*, one for all commits, or opened "
-        "*anew* for each (`write_batches` always does that). delta_ds waits until a commit is on the device, "
+        "*anew* for each. delta_ds waits until a commit is on the device, "
         "deltalake does not (see below); *not flushing* is delta_ds with `fsync` and `fdatasync` turned off, for "
         "comparison only. delta_ds also writes a checksum file for each version, deltalake none."
     )

@@ -47,11 +47,6 @@ def _field(name: str, kind: str) -> dict[str, Any]:
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
-def schema_json() -> str:
-    """The table's `schemaString`."""
-    return json.dumps({"type": "struct", "fields": [_field(name, kind) for name, kind in FIELDS]})
-
-
 def add_body() -> dict[str, Any]:
     """The `add` of a file that only the log knows."""
     stats = {

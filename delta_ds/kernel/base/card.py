@@ -5,7 +5,6 @@ Whatever comes from a table is escaped, and cut: a card stays small however larg
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -161,6 +160,8 @@ def plain(value: Any, most: int = _MOST_LETTERS) -> str:
 
 
 def _escaped(value: Any) -> str:
+    import html
+
     return html.escape(plain(value))
 
 

@@ -251,9 +251,9 @@ class CheckpointInput:
 
     @property
     def _machine(self) -> str:
-        import socket
+        import platform
 
-        return socket.gethostname() if self._storage.address.scheme == "file" else ""
+        return platform.node() if self._storage.address.scheme == "file" else ""
 
     def _check_is(self, files: CheckpointFiles, first: SeenFile) -> None:
         """Refuse an object that is not the one of the first opening."""

@@ -6,8 +6,6 @@ Each client says it in its own way, and wraps what the store said. The whole cha
 from __future__ import annotations
 
 import errno
-import socket
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -336,6 +334,9 @@ def _by_code(error: BaseException) -> Condition | None:
 
 
 def _by_class(error: BaseException) -> Condition | None:
+    import socket
+    import ssl
+
     if isinstance(error, ssl.SSLError):
         return TLS_FAILED
     if isinstance(error, (socket.gaierror, ConnectionRefusedError)):

@@ -14,13 +14,10 @@ from delta_ds.kernel.format.expressions.coercion import INTEGER_BITS, in_range
 from delta_ds.kernel.format.expressions.tree import Cast, Expression, Literal
 from delta_ds.kernel.format.schema.types import DOUBLE, FLOAT, INTEGER, LONG, DataType, DecimalType
 
-_TOKENS = re.compile(
-    r"""(?P<skip>`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|\b[xX]'[0-9a-fA-F]*'|\b[xX]"[0-9a-fA-F]*")
+_TOKENS = r"""(?P<skip>`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|\b[xX]'[0-9a-fA-F]*'|\b[xX]"[0-9a-fA-F]*")
     |(?P<strings>(?:\b[rR])?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
       (?:\s*(?:\b[rR])?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))*)
-    |(?<![\w.`])(?P<decimal>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[bB][dD]\b""",
-    re.DOTALL | re.VERBOSE,
-)
+    |(?<![\w.`])(?P<decimal>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[bB][dD]\b"""
 _STRING = re.compile(r"""([rR])?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
@@ -43,7 +40,8 @@ def normalise_literals(text: str) -> str:
         value = string_value(match["strings"])
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
-    return _TOKENS.sub(literal, text)
+    # Compiled when the first text comes that is no plain filter; `re` keeps it.
+    return re.sub(_TOKENS, literal, text, flags=re.DOTALL | re.VERBOSE)
 
 
 def string_value(literals: str) -> str:
