@@ -354,6 +354,22 @@ def with_settings(
     return {**options, **{name: text for name, text in texts.items() if name.lower() not in names}}
 
 
+def checked_codec(text: str | None) -> str | None:
+    """The codec of data files that a session says, as `WriteOptions.compression` has it; None where it says none.
+
+    Asked where files are about to be written: what writes none does not care.
+
+    Raises
+    ------
+    InvalidOptionError
+        Files are not written with it.
+    """
+    if text is None:
+        return None
+    found: str = WRITE.parse({"compression": text}, "UTC").values["compression"]
+    return found
+
+
 def with_call(options: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
     """Options with the one that a call or statement says, which must not be among them too.
 
