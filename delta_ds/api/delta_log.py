@@ -168,7 +168,7 @@ class DeltaLog(TableLog):
             both sides of an update; nothing if a row was inserted and deleted, or did not change. `latest`: the last
             change. Rows carry the version and time of the last change. None: all changes.
         keys
-            With `net`: the columns that tell rows apart, of any type but nested ones. Null is a value like any other.
+            With `net`: the columns that identify rows, of any type but nested ones. Null is a value like any other.
 
         Raises
         ------
