@@ -42,16 +42,16 @@ def catalog(
     Parameters
     ----------
     coordinator
-        As the storage option `commitCoordinator`: `sqlite`, or `package.module:Class` of your own.
+        As the storage option `commitCoordinator`: `sqlite`, or your own `package.module:Class`.
     url
-        Where it is, as `coordinatorUrl`; of `sqlite` the path of its database.
+        Its address, as `coordinatorUrl`; for `sqlite` the path of its database.
     storage_options
-        Whatever else it and the stores of its tables need. Never logged or shown.
+        Other options of the coordinator and of the stores of its tables. Never logged or shown.
 
     Raises
     ------
     InvalidOptionError
-        There is no such coordinator, or its options do not fit.
+        The coordinator does not exist, or its options are invalid.
 
     Examples
     --------
@@ -105,14 +105,15 @@ class Catalog:
             The maintenance that writers may do: `optimize`, `vacuum`, `logCleanup`. The protocol forbids it unless
             the catalog permits it.
         storage_options
-            What everybody opens its store with, such as an endpoint. The coordinator keeps them: no secrets.
+            Options of its store for everybody, such as an endpoint. The coordinator stores them, so secrets are
+            refused.
 
         Raises
         ------
         InvalidOptionError
             The name or location is taken, an operation is not known, or an option may be secret.
         StorageError
-            There is a table at the location already; or the coordinator does not answer.
+            The location already holds a table, or the coordinator does not answer.
 
         Examples
         --------
@@ -185,7 +186,7 @@ class Catalog:
         Raises
         ------
         UnsupportedOperationError
-            The coordinator does not tell.
+            The coordinator does not list them.
         StorageError
             It does not answer.
 
@@ -210,7 +211,7 @@ class Catalog:
         Raises
         ------
         StorageError
-            There is no such table, or the coordinator does not answer.
+            The table does not exist, or the coordinator does not answer.
 
         Examples
         --------
@@ -290,7 +291,7 @@ class Catalog:
         Returns
         -------
         int
-            The newest version, which is published; -1 of a table without any.
+            The newest version, now published; -1 for a table without versions.
 
         Raises
         ------
@@ -349,7 +350,7 @@ class Catalog:
         Raises
         ------
         UnsupportedOperationError
-            The coordinator cannot tell.
+            The coordinator does not support this.
         StorageError
             As `log`.
 

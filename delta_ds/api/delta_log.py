@@ -40,7 +40,7 @@ class DeltaLog(TableLog):
     path
         A local path or a URL (`s3://`, `gs://`, `abfss://`, `hdfs://`, `memory://`, ...).
     storage_options
-        Handed to the filesystem as they are (keys, endpoints, tokens). Never logged or shown.
+        Options of the filesystem (keys, endpoints, tokens). Never logged or shown.
 
     Examples
     --------
@@ -92,13 +92,13 @@ class DeltaLog(TableLog):
         Parameters
         ----------
         limit
-            At most so many commits; None for all that the log still holds.
+            Maximum number of commits; None for all that the log still holds.
 
         Returns
         -------
         History
-            A list of dictionaries with the keys of `DESCRIBE HISTORY`: version, timestamp (aware, UTC), operation, ...
-            Notebooks and `print` show it as a table.
+            A list of dictionaries with the keys of `DESCRIBE HISTORY`, such as version, timestamp (aware, UTC) and
+            operation. Notebooks and `print` show it as a table.
 
         Examples
         --------
@@ -126,13 +126,13 @@ class DeltaLog(TableLog):
         Parameters
         ----------
         limit
-            At most so many versions, the newest ones; None for all that the log still holds.
+            Maximum number of versions, the newest ones; None for all that the log still holds.
 
         Returns
         -------
         Timeline
-            `versions` is an Arrow table of one row a version: time, operation, live files and bytes, and what came
-            and went.
+            `versions` is an Arrow table with one row per version: time, operation, live files and bytes, added and
+            removed ones.
 
         Examples
         --------
@@ -161,22 +161,22 @@ class DeltaLog(TableLog):
             The first and last version; an end after the latest version means the latest. A missing end is
             the latest version.
         starting_timestamp, ending_timestamp
-            Moments in their place: the first version at or after, the last at or before.
+            Timestamps instead of versions: the first version at or after, the last at or before.
         timezone
             The session time zone, for partition timestamps in local form.
         net
-            How the changes of one key are reduced. `net`: their effect over the whole range, an insert, a delete, or
-            both sides of an update; nothing if a row was inserted and deleted, or did not change. `latest`: the last
-            change. Rows carry the version and time of the last change. None: all changes.
+            How the changes of one key are reduced. `net`: their effect over the whole range, an insert, a delete,
+            or both sides of an update; nothing if a row was inserted and deleted, or did not change. `latest`: the
+            last change. Rows carry the version and time of the last change. None: all changes.
         keys
-            With `net`: the columns that tell rows apart, of any type but nested ones. Null is a value like any other.
+            With `net`: the columns that identify rows, of any type but nested ones. Null is a value like any other.
 
         Raises
         ------
         ChangeDataError
             The range is empty or out of reach, or changes were not recorded in all of it.
         InvalidOptionError, SchemaError
-            `net` without `keys` or the other way round; a key is no column.
+            `net` without `keys` or the reverse; a key is not a column.
 
         Examples
         --------
@@ -218,7 +218,7 @@ class DeltaLog(TableLog):
         predicate, columns, timezone
             As in `Snapshot.blame`.
         version, timestamp
-            As in `snapshot`: the table as it was then.
+            The version or time to read, as in `snapshot`.
 
         Raises
         ------
@@ -251,14 +251,14 @@ class DeltaLog(TableLog):
         Parameters
         ----------
         version
-            The version to read; None for the latest. Commits after it are checked for conflicts.
+            The version to read; None for the latest. Later commits are checked for conflicts.
         create
             Whether the table may be missing: the transaction then has no snapshot, and commits version 0.
         engine_info
-            What the commit calls its writer; this package by default.
+            The name of the writer in the commit; by default this package.
         use_statistics
-            Whether a file that another commit added may be let pass because its statistics prove that it holds no row
-            that was looked for. By default only its partition values count, as in delta-spark.
+            Whether a file that another commit added is no conflict if its statistics prove that it holds no row of
+            the reads. By default only its partition values count, as in delta-spark.
 
         Raises
         ------
@@ -298,20 +298,20 @@ class DeltaLog(TableLog):
         Parameters
         ----------
         rows
-            Columns by name; a reader is read only once the write is planned. DataFrames of pandas (without their index)
-            and polars, relations of DuckDB and whatever else has `__arrow_c_stream__` do too.
+            Columns by name; a reader is read only once the write is planned. DataFrames of pandas (without their
+            index) and polars, relations of DuckDB and everything else with `__arrow_c_stream__` work too.
         mode
-            `append`, `overwrite`, `ignore` (where there is a table, nothing is written), `error` or `errorifexists`.
+            `append`, `overwrite`, `ignore` (an existing table stays unchanged), `error` or `errorifexists`.
         options
-            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`. The log has
-            `path` and those of the store.
+            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`. Pass `path`
+            and options of the store to `DeltaLog`.
         misnamed
-            None: what is given by another name is refused, with what may have been meant.
+            Not accepted: arguments of other names are refused, with the nearest name.
 
         Returns
         -------
         int or None
-            The version; None where there was nothing to commit.
+            The version; None if there was nothing to commit.
 
         Raises
         ------
@@ -320,7 +320,7 @@ class DeltaLog(TableLog):
         InvariantViolationError
             A row breaks a constraint.
         DeltaConcurrentModificationException
-            Another commit came first and contradicts the write.
+            Another commit came first and conflicts with the write.
 
         Examples
         --------
@@ -532,7 +532,7 @@ class DeltaLog(TableLog):
         Raises
         ------
         UnsupportedFeatureError
-            The table needs something of writers that is not supported.
+            The table needs a writer feature that is not supported.
 
         Examples
         --------

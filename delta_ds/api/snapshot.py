@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Snapshot(Shown):
     """The state of a table at one version.
 
-    Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only and refuses what cannot be
-    read; files are replayed on first use.
+    Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only, and refuses unsupported features; the
+    files are read from the log on first use.
 
     Examples
     --------
@@ -116,7 +116,8 @@ class Snapshot(Shown):
         Returns
         -------
         pyarrow.Table
-            A row a file: `path`, `size` in bytes, `partitionValues`, `modificationTime` in ms; `stats` is JSON text.
+            One row per file: `path`, `size` in bytes, `partitionValues`, `modificationTime` in ms; `stats` is JSON
+            text.
 
         Examples
         --------
@@ -173,8 +174,8 @@ class Snapshot(Shown):
     ) -> Blame:
         """The rows of this version, each with the commit that last wrote it: version, time, operation, user, job.
 
-        Copying a row is not writing it: rows that OPTIMIZE moves, or that a command leaves as they are in a file that
-        it rewrites, keep their commit. Of commits that the log no longer has only the version is known.
+        Copying a row does not count as writing it: rows that OPTIMIZE moves, or that a command does not change in a
+        file that it rewrites, keep their commit. For commits that the log no longer has, only the version is known.
 
         Parameters
         ----------
@@ -190,7 +191,7 @@ class Snapshot(Shown):
         UnsupportedOperationError
             The table does not track rows.
         SchemaError
-            A column does not exist, or has a name that is one of this answer's own.
+            A column does not exist, or has the name of a column of the result.
         PredicateError
             As in `scan`.
 
@@ -219,9 +220,9 @@ class Snapshot(Shown):
         Raises
         ------
         SchemaError
-            There is no such column.
+            The column does not exist.
         UnsupportedOperationError
-            Logs hold no bounds of values of its type.
+            The log has no minimum and maximum for its type.
 
         Examples
         --------
@@ -250,7 +251,7 @@ class Snapshot(Shown):
         Parameters
         ----------
         limit
-            At most so many versions, the newest ones; None for all that the log still holds.
+            Maximum number of versions, the newest ones; None for all that the log still holds.
 
         Examples
         --------

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Transaction(transaction.Transaction):
     """An optimistic transaction on a table: read, collect actions, commit once.
 
-    Whatever is read for the sake of the commit has to be read through the transaction, or be made known to it:
-    commits of others are checked against it. A transaction without reads that only adds files is a blind append.
+    Everything that the commit depends on has to be read through the transaction, or declared to it: other commits
+    are checked against these reads. A transaction without reads that only adds files is a blind append.
 
     Examples
     --------

@@ -78,8 +78,8 @@ NON_PARTITION_COLUMN_IN_PATH = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_SPECIFIED",
     SchemaError,
     "42P10",
-    "{path} names columns that are not partition columns of the Delta table at {table}: {columnList}. It is "
-    "partitioned by {partitionColumns}. Read the table and filter it",
+    "{path} names rows of the Delta table at {table} by columns that are none of its partition columns: "
+    "{columnList}; it is partitioned by {partitionColumns}. Read the table and filter it",
     parameters=("columnList", "path"),
 )
 UNSUPPORTED_STATEMENT = ErrorCondition(

@@ -108,7 +108,7 @@ NET_CHANGES_KEY_NOT_FOUND = ErrorCondition(
     "DELTA_NET_CHANGES_KEY_NOT_FOUND",
     SchemaError,
     "42703",
-    "The changes of {table} cannot be netted by {column!r}, which is not a column; {hint}",
+    "The changes of {table} cannot be netted by {column!r}, which is no column; {hint}",
     parameters=("column",),
 )
 NET_CHANGES_KEY_TYPE = ErrorCondition(

@@ -76,7 +76,7 @@ class DeltaTableBuilder(Generic[_Table]):
     """Builds a new table; `execute` creates it.
 
     Begin with `DeltaTable.create`, `createIfNotExists`, `replace` or `createOrReplace`. Every method but `execute`
-    answers the builder itself.
+    returns the builder.
 
     Examples
     --------
@@ -106,8 +106,8 @@ class DeltaTableBuilder(Generic[_Table]):
         Parameters
         ----------
         identifier
-            As in Spark SQL: `table`, `schema.table`, or a path as above. A name without `location` is of a managed
-            table, whose files lie in the warehouse.
+            As in Spark SQL: `table`, `schema.table`, or a path as above. A name without `location` creates a
+            managed table, whose files are in the warehouse.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class DeltaTableBuilder(Generic[_Table]):
         Parameters
         ----------
         key, value
-            As in `df.write.option`; see `docs/storage.md`. Nothing of it goes into the table.
+            As in `df.write.option`; see `docs/storage.md`. The table does not store it.
 
         Examples
         --------
@@ -195,17 +195,17 @@ class DeltaTableBuilder(Generic[_Table]):
         Parameters
         ----------
         colName
-            As it is, without backticks.
+            The plain name, without backticks.
         dataType
             A Spark type, or its DDL text.
         nullable
-            Whether rows may lack a value.
+            Whether the value may be null.
         generatedAlwaysAs
             SQL text that computes the column from others, or an `IdentityGenerator`.
         generatedByDefaultAs
-            An `IdentityGenerator` for rows that do not bring a value.
+            An `IdentityGenerator` for rows without a value.
         comment
-            About the column.
+            A comment on the column.
         default
             SQL text of a constant for rows that lack the column. Not in delta-spark's builder. The table needs
             the property `delta.feature.allowColumnDefaults` = `supported`.
@@ -314,16 +314,16 @@ class DeltaTableBuilder(Generic[_Table]):
         Returns
         -------
         DeltaTable
-            The new table, or the one that was there already (`createIfNotExists`).
+            The new table, or the existing one (`createIfNotExists`).
 
         Raises
         ------
         TableExistsError
-            There is a table already (`create`).
+            The table already exists (`create`).
         NotADeltaTableError
-            There is none to be replaced (`replace`).
+            There is no table to replace (`replace`).
         DeltaError
-            What was asked for is not possible; the message names the column or property.
+            The definition is not possible; the message names the column or property.
 
         Examples
         --------
