@@ -146,11 +146,18 @@ _RULES = (
 
 def _as_optimized(jvm: Jvm, project: JavaObject) -> JavaObject:
     """The expressions of a projection as the optimizer leaves them, for texts."""
-    logical = jvm.jvm.org.apache.spark.sql.catalyst.plans.logical
-    empty = logical.LocalRelation.apply(project.child().output())
-    plan = logical.Project(project.projectList(), empty)
-    for rule in _RULES:
-        plan = jvm.module(f"org.apache.spark.sql.catalyst.optimizer.{rule}$").apply(plan)
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    logical = "org.apache.spark.sql.catalyst.plans.logical"
+    empty = jvm.module(f"{logical}.LocalRelation$").apply(project.child().output())
+    plan = jvm.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(project.projectList(), empty)
+    try:
+        for rule in _RULES:
+            plan = jvm.module(f"org.apache.spark.sql.catalyst.optimizer.{rule}$").apply(plan)
+    except (PySparkException, Py4JJavaError):
+        # A constant that cannot be computed, as 1/0: that is told where rows are, if there are any.
+        return project.projectList()
     expressions: JavaObject = plan.projectList()
     return expressions
 
