@@ -144,7 +144,7 @@ _RULES = (
 )
 
 
-def _as_optimized(jvm: Jvm, project: JavaObject) -> JavaObject:
+def _as_optimized(jvm: Jvm, project: JavaObject) -> JavaValue:
     """The expressions of a projection as the optimizer leaves them, for texts."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -158,8 +158,7 @@ def _as_optimized(jvm: Jvm, project: JavaObject) -> JavaObject:
     except (PySparkException, Py4JJavaError):
         # A constant that cannot be computed, as 1/0: that is told where rows are, if there are any.
         return project.projectList()
-    expressions: JavaObject = plan.projectList()
-    return expressions
+    return plan.projectList()
 
 
 def _plan_text(jvm: Jvm, expression: JavaObject) -> str:
