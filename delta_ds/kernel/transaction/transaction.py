@@ -610,7 +610,7 @@ class Transaction:
                 txn_id=self.txn_id,
                 engine_info=self.engine_info or commit_info.default_engine(),
                 parameters=parameters,
-                metrics=metrics,
+                metrics=record.shown(metrics),
                 user_metadata=user_metadata,
                 tags=tags,
             )

@@ -70,17 +70,17 @@ def sql_of(spark: SparkSession, condition: Any, schema: StructType) -> str:
         It names columns that are not there, or its types do not fit.
     """
     if is_connect(spark):
-        return _plain(sql_of_expression(condition._expr))
+        return plain(sql_of_expression(condition._expr))
     rows = frame_of(spark, [], schema).where(condition)
     return sql_of_resolved(Jvm.of(spark), rows._jdf.queryExecution().analyzed().condition())
 
 
 def sql_of_resolved(jvm: Jvm, condition: Any) -> str:
     """A condition that Spark has resolved as SQL; `true` only if it is the literal."""
-    return _plain(str(compile_class(jvm.jvm, jvm.gateway, "ConditionText").sql(condition)))
+    return plain(str(compile_class(jvm.jvm, jvm.gateway, "ConditionText").sql(condition)))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A condition as the history of delta-spark has it: names bare, constants of the types that they are cast to."""
     try:
         tree = fold(parse_predicate(text), _without_cast)

@@ -58,6 +58,59 @@ def recorded() -> dict[str, list[Record]]:
     return found
 
 
+# Where this package is meant to differ: parts of a record by program, and why.
+ACCEPTED: dict[str, tuple[frozenset[str], str]] = {
+    "VACUUM RETAIN": (
+        frozenset(["parameters"]),
+        "the retention that is given counts; delta-spark passes over it",
+    ),
+    "vacuum by method": (
+        frozenset(["parameters"]),
+        "the retention that is given counts; delta-spark passes over it",
+    ),
+    "DROP CONSTRAINT IF EXISTS": (
+        frozenset(["isolationLevel"]),
+        "nothing is changed, and so no metadata is committed, which would be a conflict for every other writer",
+    ),
+}
+# What delta-spark refuses, or Spark's own parser there.
+WITHOUT_RECORD = frozenset(["ANALYZE", "builder createOrReplace"])
+# What this package refuses by name.
+REFUSED_HERE = frozenset(["DELETE subquery"])
+
+
+def differences(name: str, found: list[Record]) -> list[str]:
+    """What of the records of a program is not as delta-spark has it, in words."""
+    wanted = recorded()[name]
+    operations = [[record["operation"] for record in records] for records in (wanted, found)]
+    if operations[0] != operations[1]:
+        return [f"operations {operations[1]}, and not {operations[0]}"]
+    accepted = ACCEPTED[name][0] if name in ACCEPTED else frozenset()
+    return [
+        f"{part} of {theirs['operation']}: {ours.get(part)!r}, and not {theirs.get(part)!r}"
+        for theirs, ours in zip(map(_comparable, wanted), map(_comparable, found), strict=True)
+        for part in sorted(theirs.keys() | ours.keys())
+        if part not in accepted and theirs.get(part) != ours.get(part)
+    ]
+
+
+def _comparable(record: Record) -> Record:
+    """A record without the order of keys in its texts, and of the features of a protocol, which are sets."""
+    return {**record, "parameters": {name: _parsed(text) for name, text in record["parameters"].items()}}
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        value = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+    if isinstance(value, dict):
+        return {
+            name: sorted(one) if name.endswith("Features") and one else one for name, one in value.items()
+        }
+    return value if isinstance(value, list) else text
+
+
 def run(spark: SparkSession, delta: Any, steps: Sequence[Any], root: Path, number: int) -> list[Record]:
     """Run a program, and read what its commits say of themselves.
 
@@ -137,10 +190,10 @@ def run_all(
 
 
 if __name__ == "__main__":
-    from delta.tables import DeltaTable
     from pyspark.sql import SparkSession
 
-    records, errors = run_all(SparkSession.builder.getOrCreate(), DeltaTable)
+    table = importlib.import_module("delta.tables").DeltaTable
+    records, errors = run_all(SparkSession.builder.getOrCreate(), table)
     Path(sys.argv[1]).write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
     for name, error in errors.items():
         print(name, error)

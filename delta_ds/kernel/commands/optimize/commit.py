@@ -297,6 +297,7 @@ def operation_metrics(plan: OptimizePlan, adds: Sequence[AddFile]) -> dict[str, 
         "p75FileSize": sizes[count * 3 // 4],
         "p50FileSize": sizes[count // 2],
         "numAddedBytes": sum(sizes),
+        **({"numOutputBytes": sum(sizes)} if plan.request.kind == UNMAP else {}),
         "numAddedFiles": len(adds),
         "maxFileSize": sizes[-1],
     }

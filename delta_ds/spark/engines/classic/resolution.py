@@ -144,15 +144,21 @@ _RULES = (
 )
 
 
-def _as_optimized(jvm: Jvm, project: JavaObject) -> JavaObject:
+def _as_optimized(jvm: Jvm, project: JavaObject) -> JavaValue:
     """The expressions of a projection as the optimizer leaves them, for texts."""
-    logical = jvm.jvm.org.apache.spark.sql.catalyst.plans.logical
-    empty = logical.LocalRelation.apply(project.child().output())
-    plan = logical.Project(project.projectList(), empty)
-    for rule in _RULES:
-        plan = jvm.module(f"org.apache.spark.sql.catalyst.optimizer.{rule}$").apply(plan)
-    expressions: JavaObject = plan.projectList()
-    return expressions
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    logical = "org.apache.spark.sql.catalyst.plans.logical"
+    empty = jvm.module(f"{logical}.LocalRelation$").apply(project.child().output())
+    plan = jvm.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(project.projectList(), empty)
+    try:
+        for rule in _RULES:
+            plan = jvm.module(f"org.apache.spark.sql.catalyst.optimizer.{rule}$").apply(plan)
+    except (PySparkException, Py4JJavaError):
+        # A constant that cannot be computed, as 1/0: that is told where rows are, if there are any.
+        return project.projectList()
+    return plan.projectList()
 
 
 def _plan_text(jvm: Jvm, expression: JavaObject) -> str:
