@@ -11,6 +11,7 @@ from delta_ds.records import replace
 if TYPE_CHECKING:
     from delta_ds.kernel.commands.merge.clauses import Clause, Do, When
     from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult
+    from delta_ds.kernel.commands.merge.source import MergeSource
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.write.arrow import Rows
 
@@ -37,6 +38,7 @@ class TableMerger:
         self._log = log
         self._source = source
         self._request = request
+        self._read: MergeSource | None = None
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
         """Update rows of the table that a row of the source matches.
@@ -206,7 +208,9 @@ class TableMerger:
 
         # What is wrong with the clauses is told before the source is read.
         effective_clauses(self._request.clauses, self._log.storage.url)
-        return merge(self._log, read_source(self._source, self._request.settings.timezone), self._request)
+        if self._read is None:  # a stream gives its rows once
+            self._read = read_source(self._source, self._request.settings.timezone)
+        return merge(self._log, self._read, self._request)
 
     def __repr__(self) -> str:
         count = len(self._request.clauses)

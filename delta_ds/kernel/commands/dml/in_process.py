@@ -15,7 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.kernel.base.work import Work
+from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import Committed, DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite
@@ -171,11 +171,9 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
             return Rewritten()
         self.owns_folder()
         rewrite = plan_file_rewrite(self.snapshot, self.plan, files, actions, repeated=repeated)
-        largest_first = sorted(rewrite.files, key=lambda number: -rewrite.files[number].size)
-        with self._work.phase("rewriting", total=len(largest_first)) as phase:
-            numbers = _Shared(phase.each(largest_first))
-            works = min(threads_for(self.snapshot.storage), len(largest_first))
-            found = together(in_threads(partial(task, rewrite, numbers), range(works), numbers.end))
+        with self._work.phase("rewriting", total=len(rewrite.files)) as phase:
+            threads = threads_for(self.snapshot.storage)
+            found = rewrite_in_threads(rewrite, task, threads, phase)
         self.wrote(found.result)
         self._rewriting_ms += found.milliseconds
         return found
@@ -292,6 +290,25 @@ def run(
             return done if has_transaction(change.snapshot, settings.txn) else work(change)
 
     return run_repeated(attempt, settings.retries, table=log.storage.url, operation=operation)
+
+
+def rewrite_in_threads(plan: FileRewrite, task: Task, threads: int, phase: Phase | None = None) -> Rewritten:
+    """Rewrite files, the largest first, one after the other in each of some threads.
+
+    Parameters
+    ----------
+    phase
+        Is told of each file.
+
+    Raises
+    ------
+    DeltaError
+        What a task ran into, once all have ended.
+    """
+    largest_first = sorted(plan.files, key=lambda number: -plan.files[number].size)
+    numbers = _Shared(iter(largest_first) if phase is None else phase.each(largest_first))
+    works = min(threads, len(largest_first))
+    return together(in_threads(partial(task, plan, numbers), range(works), numbers.end))
 
 
 class _Shared(Iterator[int]):

@@ -20,7 +20,7 @@ from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.merge.clauses import changed_rows, effective_clauses, history_parameters
 from delta_ds.kernel.commands.merge.demands import may_equal
 from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
-from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult
+from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult, counted
 from delta_ds.kernel.commands.merge.rows import MergeRows, one_array
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Sides
 from delta_ds.kernel.commands.merge.source import MergeSource
@@ -138,7 +138,7 @@ class _Merge:
             parameters=history_parameters(self._request.predicate, self._request.clauses),
             metrics={**rows, **self._change.times()},
         )
-        return result.with_metrics(committed)
+        return counted(result, committed)
 
     def _counts(self, found: Rewritten, inserted: TaskResult) -> dict[str, int]:
         kinds = changed_rows(self._request.clauses, found.by_clause)

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-# So many keys at most are named one by one; more are told by as many ranges.
-_MOST_RANGES = 100
+# So many keys at most are named one by one; more are told by some ranges, each of which costs a little in every file.
+_MOST_NAMED = 100
+_MOST_RANGES = 32
+# A gap between keys counts where it is so much of the range of all of them.
+_LEAST_GAP = 1 / 1000
 # The cells into which the range of numbers is cut to find gaps.
 _CELLS = 1 << 16
 # Of more keys than these only the first and the last is looked for, where that needs them in order.
@@ -88,13 +91,13 @@ def _of_numbers(keys: pa.Array, data_type: DataType) -> tuple[pa.Array, pa.Array
     # In 64 bits without sign the distance of any two numbers has room.
     occupied[(numbers.view(np.uint64) - np.int64(low).view(np.uint64)) // np.uint64(width)] = True
     cells = np.flatnonzero(occupied)
-    if len(cells) <= _MOST_RANGES and (width == 1 or len(numbers) <= _MOST_SORTED):
+    if len(cells) <= _MOST_NAMED and (width == 1 or len(numbers) <= _MOST_SORTED):
         few = cells + low if width == 1 else distinct([numbers])
-        if len(few) <= _MOST_RANGES:
+        if len(few) <= _MOST_NAMED:
             return _as(few, kind), _as(few, kind)
     gaps = np.diff(cells) - 1
     wide = np.sort(np.argsort(-gaps, kind="stable")[: _MOST_RANGES - 1])
-    before = wide[gaps[wide] > 0]
+    before = wide[gaps[wide] > _LEAST_GAP * cells[-1]]
     firsts = [int(cell) for cell in cells[np.concatenate([[0], before + 1])]]
     lasts = [int(cell) for cell in cells[np.concatenate([before, [len(cells) - 1]])]]
     lows = [low + cell * width for cell in firsts]
@@ -116,7 +119,7 @@ def _of_texts(keys: pa.Array, data_type: DataType) -> tuple[pa.Array, pa.Array]:
         return pa.repeat(ends["min"], 1), pa.repeat(ends["max"], 1)
     different = pc.unique(keys)
     in_order = different.take(pc.array_sort_indices(different))
-    step = -(-len(in_order) // _MOST_RANGES)
+    step = 1 if len(in_order) <= _MOST_NAMED else -(-len(in_order) // _MOST_RANGES)
     firsts = np.arange(0, len(in_order), step)
     lasts = np.append(firsts[1:] - 1, len(in_order) - 1)
     return in_order.take(integers(firsts)), in_order.take(integers(lasts))

@@ -5,7 +5,8 @@ Source: delta-spark, `MergeIntoCommand`; delta-rs, `MergeMetrics`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from delta_ds.kernel.commands.dml.commit import Committed
 from delta_ds.kernel.commands.dml.in_process import CommandSettings
@@ -35,6 +36,15 @@ class MergeResult:
         Files of the commit.
     scan_time_ms, rewrite_time_ms, execution_time_ms
         What it took to find the rows and to write files, and all of it. Threads do the two at the same time.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from delta_ds import DeltaLog
+    >>> merger = DeltaLog("/data/orders").merge(pa.table({"id": [1, 3]}), "target.id = source.id")
+    >>> result = merger.when_matched_delete().execute()
+    >>> result.version, result.num_target_rows_deleted
+    (2, 2)
     """
 
     version: int | None
@@ -52,10 +62,12 @@ class MergeResult:
     rewrite_time_ms: int = 0
     execution_time_ms: int = 0
 
-    def with_metrics(self, committed: Committed) -> MergeResult:
-        """The same with what the history says of the commit."""
-        counted = {name: committed.metrics.get(metric, 0) for name, metric in _METRICS.items()}
-        return replace(self, version=committed.version, **counted)
+
+def counted(result: MergeResult, committed: Committed) -> MergeResult:
+    """A result with what the history says of the commit."""
+    metrics: Mapping[str, Any] = committed.metrics
+    found = {name: metrics.get(metric, 0) for name, metric in _METRICS.items()}
+    return replace(result, version=committed.version, **found)
 
 
 _METRICS = {

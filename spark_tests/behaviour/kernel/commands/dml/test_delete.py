@@ -141,3 +141,24 @@ def test_a_row_that_another_commit_deleted_meanwhile_is_a_conflict(
         delete(log, "id = 2")
     assert [row["id"] for row in _rows(log)] == [2, 3]
     assert len(list(tmp_path.rglob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize(
+    "predicate", ["p = 'a'", "p IS NULL", "p <> 'a'", "upper(p) = 'B' OR p IS NULL", "p > 'z'"]
+)
+def test_a_condition_on_partitions_removes_files_without_reading_one(tmp_path: Path, predicate: str) -> None:
+    keep = {
+        "p = 'a'": {"b", None},
+        "p IS NULL": {"a", "b"},
+        "p <> 'a'": {"a", None},
+        "p > 'z'": {"a", "b", None},
+    }
+    log = DeltaLog(str(tmp_path))
+    log.write(pa.table({"id": [1, 2, 3], "p": ["a", "b", None]}), options={"partitionBy": "p"})
+    for file in tmp_path.rglob("*.parquet"):
+        if "_delta_log" not in file.parts:
+            file.unlink()
+    kept = keep.get(predicate, {"a"})
+    assert log.delete(predicate).rows == 3 - len(kept)
+    values = log.snapshot().files()["partitionValues"].to_pylist()
+    assert {row["p"] for row in values} == kept

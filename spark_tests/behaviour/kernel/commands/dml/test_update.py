@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,9 +29,16 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel.commands.dml import in_process, row_finder
+from delta_ds.kernel.commands.dml.assignments import Assignments
+from delta_ds.kernel.commands.dml.candidates import candidate_files
+from delta_ds.kernel.commands.dml.changed_rows import UPDATE
 from delta_ds.kernel.commands.dml.commit import Committed
+from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite
+from delta_ds.kernel.commands.dml.plan import plan_dml
 from delta_ds.kernel.commands.dml.result import UpdateResult
 from delta_ds.kernel.files.write import partition_files
+from delta_ds.kernel.format.expressions.bind import bind
+from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.schema.types import LONG, StructField, StructType
 from delta_ds.kernel.transaction.alter.constraints import add_constraint
 from delta_ds.testing import TableBuilder
@@ -406,3 +415,18 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(row_finder.Matching, "_matches", counting)
     assert log.update({"s": "'b'"}, predicate="id = 7").rows == 1
     assert sum(seen) == 3
+
+
+def test_what_tasks_of_other_processes_are_given_can_be_pickled(tmp_path: Path) -> None:
+    log = _table(tmp_path)
+    snapshot = log.open_snapshot()
+    plan = plan_file_rewrite(snapshot, plan_dml(snapshot), candidate_files(snapshot, None, "UTC"), [UPDATE])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    values = Assignments(snapshot.table_state, "UPDATE", "UTC", now).plan({"id": "id * 2"}, {"s": "new"})
+    predicate = bind(parse_predicate("id > 1"), snapshot.schema)
+    finder = row_finder.RowFinder.of(snapshot, predicate, "UTC", values)
+    there_plan, there = pickle.loads(pickle.dumps((plan, finder)))
+    found = there.rewrite(there_plan, [*there_plan.files])
+    assert (found.rows, found.result.rows, found.files) == (2, 3, (0,))
+    rows = pq.read_table(tmp_path / found.result.adds[0]["path"]).to_pylist()
+    assert rows == [{"id": 1, "s": "a"}, {"id": 4, "s": "new"}, {"id": 6, "s": "new"}]

@@ -142,6 +142,20 @@ def test_several_rows_may_delete_one(log: DeltaLog) -> None:
     assert log.snapshot().version == 1
 
 
+def test_a_stream_is_read_once_however_often_the_merge_runs(log: DeltaLog) -> None:
+    merger = log.merge(pa.table({"id": [1]}).to_reader(), "t.id = s.id", "s", "t")
+    merger.when_not_matched_by_source_delete()
+    assert [merger.execute().num_target_rows_deleted for _ in range(2)] == [3, 0]
+    assert _rows(log) == [(1, 10)]
+
+
+def test_a_scan_of_a_table_is_a_source(log: DeltaLog) -> None:
+    scan = log.snapshot().scan("id <= 2")
+    merger = log.merge(scan, "t.id = s.id", "s", "t").when_matched_update({"v": "t.v + s.v"})
+    assert merger.execute().num_target_rows_updated == 2
+    assert _rows(log)[:2] == [(1, 20), (2, 40)]
+
+
 # --- schemas
 
 
@@ -159,6 +173,32 @@ def test_a_named_new_column_is_taken_too(log: DeltaLog) -> None:
     merger = log.merge(pa.table({"id": [1], "city": ["Lyon"]}), "t.id = s.id", "s", "t", merge_schema=True)
     merger.when_matched_update({"city": "upper(s.city)"}).execute()
     assert _rows(log)[:2] == [(1, 10, "LYON"), (2, 20, None)]
+
+
+def test_an_empty_source_brings_its_columns(log: DeltaLog) -> None:
+    empty = pa.schema([("id", pa.int64()), ("city", pa.string())]).empty_table()
+    merger = log.merge(empty, "t.id = s.id", "s", "t", merge_schema=True).when_matched_update_all()
+    assert merger.execute().version == 1
+    assert (log.snapshot().schema.names, log.snapshot().scan().count()) == (["id", "v", "city"], 4)
+
+
+def test_types_grow_where_the_table_widens_them(tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path)
+    rows = pa.table({"id": pa.array([1, 2], pa.int32()), "v": pa.array([1, 2], pa.int32())})
+    log.write(rows, options={"delta.enableTypeWidening": "true"})
+    source = pa.table({"id": [1, 2**40], "v": pa.array([7, 8], pa.int32())})
+    merger = log.merge(source, "t.id = s.id", "s", "t", merge_schema=True)
+    merger.when_matched_update({"v": "s.v"}).when_not_matched_insert_all().execute()
+    assert _rows(log) == [(1, 7), (2, 2), (2**40, 8)]
+
+
+def test_fields_that_a_struct_of_the_source_does_not_have_are_null_in_new_rows(tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(pa.table({"id": [1], "s": [{"a": 1, "b": 2}]}))
+    source = pa.table({"id": [1, 9], "s": [{"c": 5, "a": 3}, {"c": 6, "a": 4}]})
+    merger = log.merge(source, "t.id = u.id", "u", "t", merge_schema=True).when_not_matched_insert_all()
+    merger.execute()
+    assert _rows(log) == [(1, {"a": 1, "b": 2, "c": None}), (9, {"a": 4, "b": None, "c": 6})]
 
 
 def test_star_needs_every_column_of_the_table(log: DeltaLog) -> None:

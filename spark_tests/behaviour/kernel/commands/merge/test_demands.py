@@ -63,6 +63,7 @@ def _holds(keys: list[Any], kind: DataType, values: list[Any]) -> list[bool]:
 def test_every_key_meets_it(data: st.DataObject, kind: DataType, most: int, cells: int) -> None:
     keys = data.draw(st.lists(VALUES[kind], min_size=1, max_size=20))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demands, "_MOST_NAMED", most)
         patch.setattr(demands, "_MOST_RANGES", most)
         patch.setattr(demands, "_CELLS", cells)
         patch.setattr(demands, "_MOST_SORTED", data.draw(st.sampled_from([2, 1000])))
