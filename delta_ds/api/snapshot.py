@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.frames import Frames
 from delta_ds.kernel.base.arguments import checked
 from delta_ds.kernel.base.card import Card, Shown, listed, size_text, table_of
 from delta_ds.kernel.log import history
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @checked
-class Snapshot(Shown):
+class Snapshot(Shown, Frames):
     """The state of a table at one version.
 
     Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only and refuses what cannot be
@@ -41,6 +42,9 @@ class Snapshot(Shown):
 
     def __init__(self, version: Version) -> None:
         self._version = version
+
+    def _pinned(self) -> Version:
+        return self._version
 
     @property
     def version(self) -> int:

@@ -77,6 +77,14 @@ COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE = ErrorCondition(
     parameters=("columnName",),
     family="argument",
 )
+DATASET_METHOD_NOT_SUPPORTED = ErrorCondition(
+    "DELTA_DATASET_METHOD_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "0A000",
+    "{name} is not to be had of a dataset of {table} at version {version}: it is about files, and Delta's rows are not "
+    "those of the files alone. Use scanner, to_table or to_batches, or Snapshot.files for the files",
+    parameters=("name", "table", "version"),
+)
 DELETION_VECTOR_CHECKSUM_MISMATCH = ErrorCondition(
     "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
     DataFileError,

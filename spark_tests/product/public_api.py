@@ -21,7 +21,18 @@ from delta_ds.kernel.log.history import History
 # What public methods hand out and what has no name of its own in `delta_ds`.
 _HANDED_OUT = (Blame, ColumnLayout, Due, Explanation, History, Maintenance, Plots, Step, Timeline)
 # Values without methods of their own for users.
-RECORDS = {"Action", "FileSlice", "Metadata", "Protocol", "StructType"}
+RECORDS = {
+    "Action",
+    "CloneResult",
+    "ConvertResult",
+    "FileSlice",
+    "Metadata",
+    "OptimizeResult",
+    "Protocol",
+    "RestoreResult",
+    "StructType",
+    "VacuumResult",
+}
 
 
 class Member(NamedTuple):

@@ -22,7 +22,7 @@ from delta_ds.kernel.files.scan.skipping import (
     skipping_rules,
 )
 from delta_ds.kernel.format.actions import DeletionVector
-from delta_ds.kernel.format.expressions.tree import Expression
+from delta_ds.kernel.format.expressions.tree import Call, Expression
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.types import StructField, StructType
 from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor
@@ -45,7 +45,7 @@ DEFAULT_AHEAD_BYTES = 128 << 20
 _PIECE_BYTES = 64 << 20
 
 
-@internal("matching", "metadata_columns", "plan", "pruning", "timezone")
+@internal("matching", "metadata_columns", "narrowed", "plan", "pruning", "timezone")
 @checked
 class Scan:
     """The read of a snapshot with a predicate and columns; made by `Snapshot.scan`.
@@ -93,6 +93,12 @@ class Scan:
 
             predicate = parse_predicate(predicate)
         return bind(predicate, self.snapshot.schema, self.timezone or "UTC")
+
+    def narrowed(self, columns: Sequence[str], predicate: Expression | None) -> Scan:
+        """The same read of some of its columns, and of the rows that match another predicate as well."""
+        parts = [each for each in (self.predicate, predicate) if each is not None]
+        both = Call("and", tuple(parts)) if len(parts) == 2 else next(iter(parts), None)
+        return Scan(self.snapshot, both, columns, self.timezone, self.metadata_columns)
 
     @cached_property
     def pruning(self) -> Pruning:
@@ -298,7 +304,7 @@ class Scan:
         0   1      DE    10.0
         1   3      DE    30.0
         """
-        _needs("pandas", "to_pandas")
+        package_of("pandas", "to_pandas")
         found: pandas.DataFrame = self.to_arrow().to_pandas()
         return found
 
@@ -318,7 +324,7 @@ class Scan:
         >>> scan.to_polars().shape
         (2, 3)
         """
-        found: polars.DataFrame = _needs("polars", "to_polars").from_arrow(self.to_arrow())
+        found: polars.DataFrame = package_of("polars", "to_polars").from_arrow(self.to_arrow())
         return found
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
@@ -342,7 +348,7 @@ class Scan:
         >>> scan.to_duckdb().sum("amount").fetchall()
         [(40.0,)]
         """
-        package = _needs("duckdb", "to_duckdb")
+        package = package_of("duckdb", "to_duckdb")
         found: duckdb.DuckDBPyRelation = (connection or package).from_arrow(self.to_arrow())
         return found
 
@@ -482,12 +488,19 @@ class Scan:
         return f"Scan({self.snapshot!r}, predicate={str(self.predicate) if self.predicate else None!r})"
 
 
-def _needs(package: str, method: str) -> Any:
+def package_of(package: str, method: str) -> Any:
+    """An optional package, which an extra of the same name brings.
+
+    Raises
+    ------
+    ImportError
+        It cannot be imported; the message names method and extra.
+    """
     try:
         return import_module(package)
     except ImportError as error:
         raise ImportError(
-            f"Scan.{method} needs {package}, which cannot be imported ({error}): pip install {package}"
+            f"{method} needs {package}, which cannot be imported ({error}): pip install 'delta-ds[{package}]'"
         ) from error
 
 
