@@ -376,6 +376,13 @@ def log_events() -> list[str]:
     return lines[:-1]
 
 
+def exit_statuses() -> list[str]:
+    """What the statuses of `pydelta` say."""
+    from delta_ds.cli.output import STATUSES
+
+    return _table(["status", "what it says"], [[str(status), text] for status, text in STATUSES.items()])
+
+
 def deprecations() -> list[str]:
     from delta_ds.deprecations import DEPRECATIONS
 
@@ -489,6 +496,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         features,
         error_conditions,
         log_events,
+        exit_statuses,
         deprecations,
         tested_versions,
         engines,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     DataFileError,
+    DeltaError,
     InvalidOptionError,
     InvariantViolationError,
     SchemaError,
@@ -256,6 +257,12 @@ NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE = NOT_NULL_CONSTRAINT_VIOLATED.also(
     "column {column!r} of {table} is NOT NULL, but a data file holds {count} nulls in it: it was written "
     "against the table's schema. Drop the NOT NULL or rewrite the file",
     error=DataFileError,
+)
+QUERY_FAILED = ErrorCondition(
+    "DELTA_QUERY_FAILED",
+    DeltaError,
+    "XXKDS",
+    "DuckDB could not answer the query: {reason}",
 )
 READ_TABLE_WITHOUT_COLUMNS = ErrorCondition(
     "DELTA_READ_TABLE_WITHOUT_COLUMNS",
