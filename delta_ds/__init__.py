@@ -224,6 +224,13 @@ if not TYPE_CHECKING:  # to type checkers every name would be one of this module
     __getattr__ = _load
 
 
+def load_ipython_extension(ipython: Any) -> None:
+    """What `%load_ext delta_ds` calls: gives a notebook the magic `%%delta`, SQL in its Spark session."""
+    from delta_ds.spark.notebook import load
+
+    load(ipython)
+
+
 def __dir__() -> list[str]:
     return sorted(
         {*__all__, "exceptions", "__version__", *(name for name in globals() if name.startswith("__"))}

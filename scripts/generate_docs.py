@@ -383,6 +383,13 @@ def exit_statuses() -> list[str]:
     return _table(["status", "what it says"], [[str(status), text] for status, text in STATUSES.items()])
 
 
+def deltalake_names() -> list[str]:
+    """deltalake's public names and what they are called here, each with its parameters."""
+    import deltalake_names as names
+
+    return _table([f"deltalake {names.recorded()['version']}", "here"], names.rows())
+
+
 def deprecations() -> list[str]:
     from delta_ds.deprecations import DEPRECATIONS
 
@@ -497,6 +504,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         error_conditions,
         log_events,
         exit_statuses,
+        deltalake_names,
         deprecations,
         tested_versions,
         engines,

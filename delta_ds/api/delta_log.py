@@ -12,6 +12,7 @@ from delta_ds.api.frames import Frames
 from delta_ds.api.maintenance import Maintained
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.arguments import checked, internal
+from delta_ds.kernel.base.card import Card, Shown
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.storage.filesystem import Storage
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @internal("open_snapshot", "storage")
 @checked
-class DeltaLog(Maintained, Described, Frames):
+class DeltaLog(Shown, Maintained, Described, Frames):
     """The transaction log of the table at a path.
 
     Parameters
@@ -364,6 +365,17 @@ class DeltaLog(Maintained, Described, Frames):
         segment = find_segment(self.storage, None)
         write_checkpoint(self.storage, segment)
         return segment.version
+
+    def _card(self) -> Card:
+        return Card(
+            f"Delta log of {self.storage.url}",
+            (
+                ("look", "snapshot() is the table as it is now; history(), changes(), timeline(), plot"),
+                ("rows", "to_polars(), to_duckdb(), to_pandas(), to_arrow(), to_pyarrow_dataset()"),
+                ("write", "write(), optimize(), vacuum(), restore(), clone() and more"),
+            ),
+            note="The table was not asked for this; snapshot() asks it.",
+        )
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.storage.url!r})"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.api.frames import Frames
 from delta_ds.kernel.base.arguments import checked
-from delta_ds.kernel.base.card import Card, Shown, listed, size_text, table_of
+from delta_ds.kernel.base.card import Card, Shown, listed, size_text
 from delta_ds.kernel.log import history
 
 if TYPE_CHECKING:
@@ -321,13 +321,7 @@ class Snapshot(Shown, Frames):
                 ("properties", listed([f"{k}={v}" for k, v in sorted(metadata.configuration.items())])),
                 ("protocol", f"{self.protocol.min_reader}, {self.protocol.min_writer}: {features}"),
             ),
-            (
-                table_of(
-                    ("column", "type", "nullable", "comment"),
-                    self.schema.fields,
-                    lambda f: (f.name, str(f.type), "yes" if f.nullable else "no", f.metadata.get("comment")),
-                ),
-            ),
+            (self.schema.card_table(),),
         )
 
 

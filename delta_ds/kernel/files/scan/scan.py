@@ -13,6 +13,7 @@ from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.base.arguments import checked, internal
 from delta_ds.kernel.base.arrow_buffers import field_of
+from delta_ds.kernel.base.card import Card, Shown
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.scan.skipping import (
     Pruning,
@@ -47,7 +48,7 @@ _PIECE_BYTES = 64 << 20
 
 @internal("matching", "metadata_columns", "narrowed", "plan", "pruning", "timezone")
 @checked
-class Scan:
+class Scan(Shown):
     """The read of a snapshot with a predicate and columns; made by `Snapshot.scan`.
 
     Skipping never changes the rows: it drops files whose partition values and statistics prove that no row
@@ -482,6 +483,24 @@ class Scan:
             table=self.snapshot.storage.url,
             version=self.snapshot.version,
             predicate=None if self._given is None else str(self._given),
+        )
+
+    def _card(self) -> Card:
+        snapshot, known = self.snapshot, self.__dict__
+        files = len(known["pruning"].rows) if "pruning" in known else None
+        if "matching" in known:
+            files = self.matching.num_rows
+        return Card(
+            f"Scan of {snapshot.storage.url}, version {snapshot.version}",
+            (
+                ("rows that match", None if self._given is None else str(self._given)),
+                ("files to read", files),
+                ("with", ", ".join(f"_metadata.{name}" for name in self.metadata_columns) or None),
+            ),
+            (self.schema.card_table(),),
+            ""
+            if files is not None
+            else "Its files were not looked at yet; explain() tells which are read, and why.",
         )
 
     def __repr__(self) -> str:
