@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from delta_ds import exceptions
-from delta_ds._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from delta_ds._version import __version__ as __version__
     from delta_ds.api.catalog import Catalog as Catalog
     from delta_ds.api.catalog import Moment as Moment
     from delta_ds.api.catalog import catalog as catalog
@@ -204,7 +204,7 @@ exceptions.sql_state_of = _sql_state_of
 
 
 def _load(name: str) -> Any:
-    home = _HOMES.get(name)
+    home = "delta_ds._version" if name == "__version__" else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
     value = getattr(import_module(home), name)
@@ -224,5 +224,14 @@ if not TYPE_CHECKING:  # to type checkers every name would be one of this module
     __getattr__ = _load
 
 
+def load_ipython_extension(ipython: Any) -> None:
+    """What `%load_ext delta_ds` calls: gives a notebook the magic `%%delta`, SQL in its Spark session."""
+    from delta_ds.spark.notebook import load
+
+    load(ipython)
+
+
 def __dir__() -> list[str]:
-    return sorted([*__all__, "exceptions", *(name for name in globals() if name.startswith("__"))])
+    return sorted(
+        {*__all__, "exceptions", "__version__", *(name for name in globals() if name.startswith("__"))}
+    )

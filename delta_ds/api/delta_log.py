@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.description import Described
+from delta_ds.api.frames import Frames
+from delta_ds.api.maintenance import Maintained
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.arguments import checked, internal
+from delta_ds.kernel.base.card import Card, Shown
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.table_log import TableLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,12 +30,13 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.plot.plots import Plots
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.history import History
+    from delta_ds.kernel.log.snapshot import Snapshot as Version
     from delta_ds.kernel.transaction.write.arrow import ArrowStream
 
 
 @internal("open_snapshot", "storage")
 @checked
-class DeltaLog(TableLog):
+class DeltaLog(Shown, Maintained, Described, Frames):
     """The transaction log of the table at a path.
 
     Parameters
@@ -85,6 +89,9 @@ class DeltaLog(TableLog):
         from delta_ds.api.snapshot import Snapshot
 
         return Snapshot(self.open_snapshot(version, timestamp))
+
+    def _pinned(self) -> Version:
+        return self.open_snapshot()
 
     def history(self, limit: int | None = None) -> History:
         """Return the commits, newest first.
@@ -546,6 +553,17 @@ class DeltaLog(TableLog):
         segment = find_segment(self.storage, None)
         write_checkpoint(self.storage, segment)
         return segment.version
+
+    def _card(self) -> Card:
+        return Card(
+            f"Delta log of {self.storage.url}",
+            (
+                ("look", "snapshot() is the table as it is now; history(), changes(), timeline(), plot"),
+                ("rows", "to_polars(), to_duckdb(), to_pandas(), to_arrow(), to_pyarrow_dataset()"),
+                ("write", "write(), optimize(), vacuum(), restore(), clone() and more"),
+            ),
+            note="The table was not asked for this; snapshot() asks it.",
+        )
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.storage.url!r})"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.frames import Frames
 from delta_ds.kernel.base.arguments import checked
-from delta_ds.kernel.base.card import Card, Shown, listed, size_text, table_of
-from delta_ds.kernel.files.scan.scan import DEFAULT_AHEAD_BYTES, DEFAULT_PARTITION_BYTES
+from delta_ds.kernel.base.card import Card, Shown, listed, size_text
+from delta_ds.kernel.files.scan.scan import DEFAULT_AHEAD_BYTES, DEFAULT_PARTITION_BYTES, package_of
 from delta_ds.kernel.files.scan.scan import Scan as ScanOfLog
 from delta_ds.kernel.log import history
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @checked
-class Snapshot(Shown):
+class Snapshot(Shown, Frames):
     """The state of a table at one version.
 
     Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only, and refuses unsupported features; the
@@ -47,6 +47,9 @@ class Snapshot(Shown):
 
     def __init__(self, version: Version) -> None:
         self._version = version
+
+    def _pinned(self) -> Version:
+        return self._version
 
     @property
     def version(self) -> int:
@@ -320,18 +323,12 @@ class Snapshot(Shown):
                 ("properties", listed([f"{k}={v}" for k, v in sorted(metadata.configuration.items())])),
                 ("protocol", f"{self.protocol.min_reader}, {self.protocol.min_writer}: {features}"),
             ),
-            (
-                table_of(
-                    ("column", "type", "nullable", "comment"),
-                    self.schema.fields,
-                    lambda f: (f.name, str(f.type), "yes" if f.nullable else "no", f.metadata.get("comment")),
-                ),
-            ),
+            (self.schema.card_table(),),
         )
 
 
 @checked
-class Scan:
+class Scan(Shown):
     """The read of a snapshot with a predicate and columns; made by `Snapshot.scan`.
 
     Skipping never changes the rows: it drops files whose partition values and statistics prove that no row
@@ -519,7 +516,7 @@ class Scan:
         0   1      DE    10.0
         1   3      DE    30.0
         """
-        _needs("pandas", "to_pandas")
+        package_of("pandas", "to_pandas")
         found: pandas.DataFrame = self.to_arrow().to_pandas()
         return found
 
@@ -539,7 +536,7 @@ class Scan:
         >>> scan.to_polars().shape
         (2, 3)
         """
-        found: polars.DataFrame = _needs("polars", "to_polars").from_arrow(self.to_arrow())
+        found: polars.DataFrame = package_of("polars", "to_polars").from_arrow(self.to_arrow())
         return found
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
@@ -563,7 +560,7 @@ class Scan:
         >>> scan.to_duckdb().sum("amount").fetchall()
         [(40.0,)]
         """
-        package = _needs("duckdb", "to_duckdb")
+        package = package_of("duckdb", "to_duckdb")
         found: duckdb.DuckDBPyRelation = (connection or package).from_arrow(self.to_arrow())
         return found
 
@@ -646,6 +643,21 @@ class Scan:
           kept 6: may match
         """
         return self._scan.explain()
+
+    def _card(self) -> Card:
+        scan = self._scan
+        return Card(
+            f"Scan of {scan.snapshot.storage.url}, version {scan.snapshot.version}",
+            (
+                ("rows that match", scan.predicate_text),
+                ("files to read", scan.known_num_files),
+                ("with", ", ".join(f"_metadata.{name}" for name in scan.metadata_columns) or None),
+            ),
+            (self.schema.card_table(),),
+            ""
+            if scan.known_num_files is not None
+            else "Its files have not been looked at yet. explain() shows which are read, and why.",
+        )
 
     def __repr__(self) -> str:
         return repr(self._scan)
@@ -760,15 +772,6 @@ class Blame:
 
     def __repr__(self) -> str:
         return repr(self._blame)
-
-
-def _needs(package: str, method: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"Scan.{method} needs {package}, which cannot be imported ({error}): pip install {package}"
-        ) from error
 
 
 def _dotted(paths: Sequence[Sequence[str]]) -> list[str]:

@@ -15,24 +15,36 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.fsck.findings import Finding
 
 
-def health(table: Table, option: StorageOption = None, json: Json = False) -> None:
-    """Report small files, deleted rows and unneeded files of a table by its log, and the commands that are due."""
+def health(
+    table: Table,
+    log_only: Annotated[
+        bool, typer.Option("--log-only", help="Do not list the table's folder for files that are missing.")
+    ] = False,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Report small files, deleted rows, unneeded and missing files of a table, and the commands that are due."""
     from dataclasses import asdict
 
     from delta_ds.kernel.commands.health import health as look
 
-    found = asdict(look(open_log(table, option)))
+    with progress_bar(json):
+        state = look(open_log(table, option), files=not log_only)
+    found = asdict(state)
     if json:
         output.print_json(found)
-        return
-    due = found.pop("due")
-    found["size_in_bytes"] = size_text(found["size_in_bytes"])
-    output.print_record({name.replace("_", " "): value for name, value in found.items() if value is not None})
-    output.print_line()
-    for each in due:
-        output.print_line(f"due: {each['command']}: {each['reason']}", style="bold yellow")
-    if not due:
-        output.print_line("nothing is due")
+    else:
+        found["size_in_bytes"] = size_text(state.size_in_bytes)
+        output.print_record(
+            {name.replace("_", " "): v for name, v in found.items() if name != "due" and v is not None}
+        )
+        output.print_line()
+        for each in state.due:
+            output.print_line(f"due: {each.command}: {each.reason}", style="bold yellow")
+        if not state.due:
+            output.print_line(state.nothing_due)
+    if state.missing_files:
+        raise typer.Exit(output.FOUND)
 
 
 def maintain(

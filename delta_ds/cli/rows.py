@@ -24,7 +24,7 @@ from delta_ds.cli.arguments import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SHOWN_ROWS = 20
+SHOWN_ROWS = 20
 
 Rows = Annotated[int, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")]
 Columns = Annotated[
@@ -36,7 +36,7 @@ def show(
     table: Table,
     where: Where = None,
     columns: Columns = None,
-    limit: Rows = _SHOWN_ROWS,
+    limit: Rows = SHOWN_ROWS,
     version: Version = None,
     timestamp: Timestamp = None,
     zone: Zone = "UTC",
@@ -62,7 +62,7 @@ def changes(
     ] = False,
     latest: Annotated[bool, typer.Option("--latest", help="Print only the last change of each key.")] = False,
     key: Annotated[str | None, typer.Option("--key", help="Key columns: a,b")] = None,
-    limit: Rows = _SHOWN_ROWS,
+    limit: Rows = SHOWN_ROWS,
     zone: Zone = "UTC",
     option: StorageOption = None,
     json: Json = False,
@@ -93,7 +93,7 @@ def blame(
     table: Table,
     where: Where = None,
     columns: Columns = None,
-    limit: Rows = _SHOWN_ROWS,
+    limit: Rows = SHOWN_ROWS,
     version: Version = None,
     timestamp: Timestamp = None,
     zone: Zone = "UTC",
@@ -117,7 +117,7 @@ def blame(
         row["_commit_timestamp"] = None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"
     shown = [[row[name] for name in (*own, *_SHOWN_FACTS)] for row in rows]
     output.print_table((*own, *_SHOWN_FACTS.values()), shown, right=("version",))
-    _tell_of_more(more, limit)
+    tell_of_more(more, limit)
 
 
 def _print(names: list[str], batches: Iterator[pa.RecordBatch], limit: int, json: bool) -> None:
@@ -126,19 +126,23 @@ def _print(names: list[str], batches: Iterator[pa.RecordBatch], limit: int, json
         output.print_json(rows)
         return
     output.print_table(names, [list(row.values()) for row in rows])
-    _tell_of_more(more, limit)
+    tell_of_more(more, limit)
 
 
-def _tell_of_more(more: bool, limit: int) -> None:
+def tell_of_more(more: bool, limit: int | None) -> None:
+    """Say that there are more rows than were shown."""
     if more:
         output.print_line(f"... only the first {limit} rows: --limit shows more", style="dim")
 
 
-def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> tuple[list[dict[str, Any]], bool]:
-    """The first rows, and whether there are more."""
+def first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> tuple[list[dict[str, Any]], bool]:
+    """The first rows, and whether there are more; all without a limit."""
     rows: list[dict[str, Any]] = []
     for batch in batches:
+        if limit is None:
+            rows += batch.to_pylist()
+            continue
         rows += batch.slice(0, limit + 1 - len(rows)).to_pylist()
         if len(rows) > limit:
             break
-    return rows[:limit], len(rows) > limit
+    return rows[:limit], limit is not None and len(rows) > limit

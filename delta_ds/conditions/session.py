@@ -5,7 +5,6 @@ from __future__ import annotations
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     InvalidOptionError,
-    InvariantViolationError,
     NotADeltaTableError,
     SchemaError,
     TableExistsError,
@@ -112,14 +111,6 @@ MISSING_DELTA_TABLE_OF_OTHERS = MISSING_DELTA_TABLE.also(
 MISSING_DELTA_TABLE_AT_PATH = MISSING_DELTA_TABLE.also(
     "`{table}` is not a Delta table: {reason}",
     error=NotADeltaTableError,
-)
-NEW_CHECK_CONSTRAINT_VIOLATION = ErrorCondition(
-    "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-    InvariantViolationError,
-    "23512",
-    "rows of {table} break the new CHECK constraint {constraint} ({expression}); correct or delete them "
-    "first. Nothing was written",
-    parameters=("constraint", "expression"),
 )
 OPERATION_NOT_ALLOWED_DETAIL = ErrorCondition(
     "DELTA_OPERATION_NOT_ALLOWED_DETAIL",

@@ -27,7 +27,19 @@ _HANDED_OUT = (
     Timeline, UpdateResult,
 )  # fmt: skip
 # Values without methods of their own for users.
-RECORDS = {"Action", "Expression", "FileSlice", "Metadata", "Protocol", "StructType"}
+RECORDS = {
+    "Action",
+    "CloneResult",
+    "ConvertResult",
+    "Expression",
+    "FileSlice",
+    "Metadata",
+    "OptimizeResult",
+    "Protocol",
+    "RestoreResult",
+    "StructType",
+    "VacuumResult",
+}
 
 
 class Member(NamedTuple):

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField as SparkStructField
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.data import UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT
-from delta_ds.conditions.session import NEW_CHECK_CONSTRAINT_VIOLATION
+from delta_ds.conditions.definitions import NEW_CHECK_CONSTRAINT_VIOLATION
 from delta_ds.exceptions import InvalidArgumentError, UnsupportedFeatureError
 from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest

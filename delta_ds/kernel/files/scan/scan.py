@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
@@ -20,7 +21,7 @@ from delta_ds.kernel.files.scan.skipping import (
     skipping_rules,
 )
 from delta_ds.kernel.format.actions import DeletionVector
-from delta_ds.kernel.format.expressions.tree import Expression
+from delta_ds.kernel.format.expressions.tree import Call, Expression
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.types import StructField, StructType
 from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor
@@ -80,6 +81,12 @@ class Scan:
             predicate = parse_predicate(predicate)
         return bind(predicate, self.snapshot.schema, self.timezone or "UTC")
 
+    def narrowed(self, columns: Sequence[str], predicate: Expression | None) -> Scan:
+        """The same read of some of its columns, and of the rows that match another predicate as well."""
+        parts = [each for each in (self.predicate, predicate) if each is not None]
+        both = Call("and", tuple(parts)) if len(parts) == 2 else next(iter(parts), None)
+        return Scan(self.snapshot, both, columns, self.timezone, self.metadata_columns)
+
     @cached_property
     def pruning(self) -> Pruning:
         """Of all live files, those that may hold matching rows, and the rule that skips each of the others."""
@@ -122,6 +129,19 @@ class Scan:
     def files(self) -> pa.Table:
         """The files that may hold matching rows."""
         return self.matching.table.append_column("stats", self.matching.stats_json())
+
+    @property
+    def known_num_files(self) -> int | None:
+        """How many files may hold matching rows; None before anything asked for them."""
+        known = self.__dict__
+        if "matching" in known:
+            return self.matching.num_rows
+        return len(self.pruning.rows) if "pruning" in known else None
+
+    @property
+    def predicate_text(self) -> str | None:
+        """The predicate as it was given; None for none."""
+        return None if self._given is None else str(self._given)
 
     @property
     def num_files(self) -> int:
@@ -239,11 +259,27 @@ class Scan:
             self.pruning,
             table=self.snapshot.storage.url,
             version=self.snapshot.version,
-            predicate=None if self._given is None else str(self._given),
+            predicate=self.predicate_text,
         )
 
     def __repr__(self) -> str:
         return f"Scan({self.snapshot!r}, predicate={str(self.predicate) if self.predicate else None!r})"
+
+
+def package_of(package: str, method: str) -> Any:
+    """An optional package, which an extra of the same name brings.
+
+    Raises
+    ------
+    ImportError
+        It cannot be imported; the message names method and extra.
+    """
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"{method} needs {package}, which cannot be imported ({error}): pip install 'delta-ds[{package}]'"
+        ) from error
 
 
 def _project(snapshot: Snapshot, names: Sequence[str] | None) -> StructType:

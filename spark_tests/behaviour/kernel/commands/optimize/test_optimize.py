@@ -426,7 +426,12 @@ def test_settings_are_read_by_delta_sparks_names() -> None:
 
 @pytest.mark.parametrize(
     ("table", "session", "codec"),
-    [(None, None, "ZSTD"), ("snappy", None, "SNAPPY"), ("snappy", "gzip", "GZIP"), (None, "NONE", "UNCOMPRESSED")],
+    [
+        (None, None, "ZSTD"),
+        ("snappy", None, "SNAPPY"),
+        ("snappy", "gzip", "GZIP"),
+        (None, "NONE", "UNCOMPRESSED"),
+    ],
 )
 def test_files_have_the_codec_of_the_session_else_of_the_table(
     tmp_path: Path, table: str | None, session: str | None, codec: str
