@@ -38,7 +38,7 @@ help: ## Show this help
 
 setup: $(VENV)/.dev ## Make .venv with everything for development
 
-quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here
+quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here. Installs Java where there is none
 	@$(BIN)/python examples/quickstart.py
 
 format: $(VENV)/.dev ## Format the code, and mend what ruff can
@@ -49,11 +49,12 @@ check: lint types test-quick ## Before every commit: style, types, import rules,
 
 test: check-java lint types test-fast test-browser test-emulated wheel test-spark ## Everything CI runs: lint, types, the wheel, all tests
 
-lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/
+lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/, plain English
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/generate_docs.py --check
+	$(BIN)/python scripts/check_prose.py
 
 types: $(VENV)/.dev ## Type check (mypy --strict)
 	$(BIN)/mypy
@@ -162,7 +163,7 @@ check-python:
 	@$(PYTHON) scripts/check_machine.py python
 
 check-java: check-python
-	@$(PYTHON) scripts/check_machine.py java
+	@$(PYTHON) scripts/check_machine.py java --install
 
 $(BIN)/python: | check-python
 	$(PYTHON) -m venv $(VENV)

@@ -38,9 +38,14 @@ ROW_CHANGES = {"plain": "copy-on-write", "vectors": "deletion vectors"}
 
 @dataclass
 class Taken:
-    """What one side needed for a case, by round, or why it failed."""
+    """What one side needed for a case, by round, or why it failed.
+
+    `small`: on the small table, in order; the first of the first case of a session is its first command.
+    """
 
     rounds: list[dict[str, Any]] = field(default_factory=list)
+    small: list[dict[str, Any]] = field(default_factory=list)
+    session: dict[str, float] = field(default_factory=dict)
     failed: str = ""
 
     def middle(self, what: str) -> float:
@@ -67,6 +72,8 @@ def commands(options: argparse.Namespace, folder: Path) -> list[str]:
         f"folder, half of them not needed; {size.planned:,} files planned.",
         "",
         *as_table(_HEAD, [row for key, sides in found.items() for row in rows_of(key, sides)]),
+        *["", "### First commands of sessions", "", _FIRST_NOTE, ""],
+        *as_table(_FIRST_HEAD, first_rows(found)),
     ]
     if not options.delta_spark_python:
         lines += ["", "delta-spark was left out: --delta-spark-python and --delta-spark-jars name none."]
@@ -82,6 +89,12 @@ _NOTE = (
     "count for each process. Afterwards rows are compared by number and hash, outside the time. delta_ds flushes "
     "what it writes to the device, delta-spark does not."
 )
+_FIRST_NOTE = (
+    "The small table, where fixed costs are all there is: the session with `register`, its first command and the same "
+    "again, as time and CPU. Python's modules are compiled already, as after an installation, and so are the Java "
+    "texts of delta_ds but in its very first session on a machine."
+)
+_FIRST_HEAD = ["first command", "table", "who", "session", "first", "second", "first to second"]
 _HEAD = ["case", "table", "who", "time", "CPU", "peak", "JVM", "Python", "time ratio", "CPU ratio", "found"]
 
 
@@ -109,9 +122,13 @@ def _through_spark(options: argparse.Namespace, folder: Path, chosen: Sequence[s
 def _settings(options: argparse.Namespace, folder: Path, tables: Sequence[str]) -> dict[str, Any]:
     both = {"large": sizes(options.scale), "small": sizes(min(SMALL, options.scale))}
     print(f"tables: {', '.join(tables)}", file=sys.stderr, flush=True)
+    classes = folder / "compiled-classes"
+    classes.mkdir(mode=0o700, exist_ok=True)
     return {
+        "classes": str(classes),
         "rounds": options.rounds,
-        "warm": ["small"] * options.warmups,
+        # Two at least, so that the first can be held against the second.
+        "warm": ["small"] * max(2, options.warmups),
         "sizes": {name: numbers(size) for name, size in both.items()},
         "tables": {name: make_tables(folder, size, tables) for name, size in both.items()},
     }
@@ -120,25 +137,27 @@ def _settings(options: argparse.Namespace, folder: Path, tables: Sequence[str]) 
 def _one_side(
     found: Found, command: str, table: str, worker: Sequence[str], settings: dict[str, Any]
 ) -> None:
-    who = str(settings["format"])
+    who, began = str(settings["format"]), {}
     try:
         for record in _worker(worker, settings):
             print(f"{command}, {table}, {who}: {json.dumps(record)}", file=sys.stderr, flush=True)
             if "spark" in record:
-                who = f"{settings['format']}, Spark {record['spark']}"
+                who, began = f"{settings['format']}, Spark {record['spark']}", record["session"]
             else:
-                _take(found.setdefault((command, table, record["case"]), {}), who, record)
+                taken = _take(found.setdefault((command, table, record["case"]), {}), who, record)
+                taken.session, began = taken.session or began, {}
     except RuntimeError as error:  # what the others needed is not to be lost
         print(error, file=sys.stderr, flush=True)
         _take(found.setdefault((command, table, command), {}), who, {"failed": "its process ended"})
 
 
-def _take(sides: dict[str, Taken], who: str, record: dict[str, Any]) -> None:
+def _take(sides: dict[str, Taken], who: str, record: dict[str, Any]) -> Taken:
     taken = sides.setdefault(who, Taken())
     if "failed" in record:
         taken.failed = record["failed"]
-    elif record["size"] == "large":
-        taken.rounds.append(record)
+    else:
+        (taken.rounds if record["size"] == "large" else taken.small).append(record)
+    return taken
 
 
 def _worker(worker: Sequence[str], settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -180,6 +199,31 @@ def rows_of(key: tuple[str, str, str], sides: Mapping[str, Taken]) -> list[list[
         memory = [_shown(taken, what, ".0f", "MiB") for what in ("peak_mb", "jvm_mb", "python_mb")]
         rows.append([case, ROW_CHANGES.get(table, table), who, *seconds, *memory, *ratios, note])
     return rows
+
+
+def first_rows(found: Found) -> list[list[object]]:
+    """The lines of the sessions: what each began with."""
+    return [
+        [
+            case,
+            ROW_CHANGES.get(table, table),
+            who,
+            *map(_both, (taken.session, *taken.small[:2])),
+            _slower(taken.small),
+        ]
+        for (_, table, case), sides in found.items()
+        for who, taken in sides.items()
+        if taken.session and len(taken.small) > 1
+    ]
+
+
+def _both(cost: Mapping[str, float]) -> str:
+    return f"{cost['seconds']:.2f} s, {cost['cpu_s']:.1f} s"
+
+
+def _slower(runs: Sequence[Mapping[str, float]]) -> str:
+    first, second = runs[:2]
+    return ", ".join(f"{first[what] / (second[what] or math.nan):.1f}" for what in ("seconds", "cpu_s"))
 
 
 def _shown(taken: Taken, what: str, spec: str, unit: str) -> str:

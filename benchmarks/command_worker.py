@@ -250,11 +250,13 @@ def _confs(spark: SparkSession, confs: Mapping[str, str]) -> Iterator[None]:
 def main(settings: Settings) -> None:
     cache = Path(settings["folder"]) / "cache"
     cache.mkdir(mode=0o700)
-    os.environ["DELTA_DS_CACHE"] = str(cache)  # nothing of an earlier run is to be found
-    spark = session(settings)
+    os.environ["DELTA_DS_CACHE"] = str(cache)  # nothing of a table is to be found, but of classes
+    (cache / "classes").symlink_to(settings["classes"], target_is_directory=True)
+    with Watch() as watch:
+        spark = session(settings)
     for key, value in CONFS.items():
         spark.conf.set(key, value)
-    _say({"spark": spark.version})
+    _say({"spark": spark.version, "session": asdict(watch.used)})
     for record in measure(spark, settings):
         _say(record)
     spark.stop()

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import start_parts
+from benchmarks import kernel_parts, start_parts
 from benchmarks.harness import (
     HERE,
     OURS,
@@ -33,12 +33,8 @@ from benchmarks.harness import (
     made_once,
     work_folder,
 )
-from benchmarks.kernel_cases import READS
-from benchmarks.kernel_parts import FILES as FILES_READ
-from benchmarks.kernel_parts import SMALL_FILES
 from benchmarks.log_tables import metadata_line
 from benchmarks.measure import Measurement
-from benchmarks.native_tables import write_wide_table
 from benchmarks.write_tables import write_small_table
 
 RATIOS = HERE / "ratios.json"
@@ -47,8 +43,6 @@ TOLERATED = 1.10
 # What takes less is as good as nothing, and told by no clock.
 _LEAST_S = 0.01
 FILES, ROWS, COMMITS = 100_000, 2_000_000, 200
-
-KERNEL = [sys.executable, "-m", "benchmarks.kernel_ours"]
 
 Seconds = Mapping[str, float]
 
@@ -208,22 +202,13 @@ def _writing(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, C
 
 
 def _reading(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Callable[[], Seconds]]]:
-    def read(case: str) -> Seconds:
-        table = made_once(folder / f"kernel-{ROWS}", lambda path: write_wide_table(path, ROWS, FILES_READ))
-        return _cpu(in_turn(_sides(options, KERNEL, "kernel_peer.py", case, str(table)), options.rounds))
+    sized = argparse.Namespace(**{**vars(options), "rows": ROWS})
+    for title, measure in kernel_parts.measures(sized, folder).items():
+        yield title, partial(_cpu_of, measure)
 
-    def compact() -> Seconds:
-        small = made_once(
-            folder / f"kernel-small-{SMALL_FILES}",
-            lambda path: write_wide_table(path, 1000 * SMALL_FILES, SMALL_FILES),
-        )
-        sides = _sides(options, KERNEL, "kernel_peer.py", "compact")
-        commands = {who: OnCopy(command, small) for who, (command, _) in sides.items()}
-        return _cpu(in_turn_on_copies(commands, options.rounds))
 
-    for case, title in READS.items():
-        yield title, partial(read, case)
-    yield f"compaction of {SMALL_FILES:,} files of 1,000 rows", compact
+def _cpu_of(measure: Callable[[], Mapping[str, Measurement]]) -> Seconds:
+    return _cpu(measure())
 
 
 if __name__ == "__main__":

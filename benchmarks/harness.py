@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import shutil
@@ -38,6 +39,12 @@ def work_folder(keep: bool) -> Iterator[Path]:
         yield Path(folder)
     finally:
         shutil.rmtree(folder)
+
+
+def compile_package() -> None:
+    """Have bytecode of the package beside its modules, as after an installation: no process compiles it then."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    compileall.compile_dir(HERE.parent / "delta_ds", quiet=2)
 
 
 def made_once(root: Path, make: Callable[[Path], Path]) -> Path:

@@ -6,6 +6,9 @@ sum              of `amount` by `city`
 range            the rows of a range of `id` that lies in one file
 filter           the rows that one value of `quantity` leaves, 1 % of all, in every file
 count            of all rows
+delete           of these rows
+update           of one column of these rows
+merge            one column of 2.5 % of the rows, and as many new rows
 compact          one file of many small ones
 """
 
@@ -15,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.kernel_cases import FILTER, RANGE
+from benchmarks.kernel_cases import FILTER, ON, RANGE, SET, VALUES, merge_source
 from benchmarks.measure import cpu_seconds, report
 
 
@@ -33,6 +36,12 @@ def main(case: str, table: str) -> None:
     log = DeltaLog(table)
     snapshot = log.open_snapshot()
     snapshot.live_files()
+    source = merge_source(Scan(snapshot).count()) if case == "merge" else None
+
+    def merge() -> int:
+        merger = log.merge(source, ON, "s", "t").when_matched_update({"amount": "s.amount"})
+        result = merger.when_not_matched_insert(VALUES).execute()
+        return result.num_target_rows_updated + result.num_target_rows_inserted
 
     def total() -> int:
         rows = Scan(snapshot, columns=["city", "amount"]).to_arrow()
@@ -49,6 +58,9 @@ def main(case: str, table: str) -> None:
         "range": lambda: Scan(snapshot, RANGE).to_arrow().num_rows,
         "filter": lambda: Scan(snapshot, FILTER).to_arrow().num_rows,
         "count": lambda: Scan(snapshot).count(),
+        "delete": lambda: log.delete(FILTER).rows or 0,
+        "update": lambda: log.update(SET, predicate=FILTER).rows or 0,
+        "merge": merge,
         "compact": compact,
     }
     cpu, start = cpu_seconds(), time.perf_counter()

@@ -1,9 +1,11 @@
-"""The part `kernel`: reads and compaction in one process without Spark, beside deltalake."""
+"""The part `kernel`: reads, changes of rows and compaction in one process without Spark, beside deltalake."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness import (
@@ -16,7 +18,7 @@ from benchmarks.harness import (
     in_turn_on_copies,
     made_once,
 )
-from benchmarks.kernel_cases import READS
+from benchmarks.kernel_cases import CHANGES, READS
 from benchmarks.measure import Measurement
 from benchmarks.native_tables import write_wide_table
 
@@ -26,20 +28,9 @@ _OURS = [sys.executable, "-m", "benchmarks.kernel_ours"]
 
 
 def kernel(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Scans of one table, and compaction of a table of small files."""
-    files, small = min(FILES, options.rows), min(SMALL_FILES, options.rows // 1000)
-    table = made_once(
-        folder / f"kernel-{options.rows}", lambda path: write_wide_table(path, options.rows, files)
-    )
-    rows = [line for case, title in READS.items() for line in _read(options, case, title, table)]
-    many = made_once(
-        folder / f"kernel-small-{small}", lambda path: write_wide_table(path, 1000 * small, small)
-    )
-    commands = {"delta_ds": OnCopy([*_OURS, "compact"], many)}
-    if options.peer_python:
-        commands["deltalake"] = OnCopy([*_peer(options), "compact"], many)
-    found = in_turn_on_copies(commands, options.rounds)
-    rows += _lines(f"compaction of {small:,} files of 1,000 rows", found)
+    """Scans and changes of one table, and compaction of a table of small files."""
+    files = min(FILES, options.rows)
+    rows = [line for title, measure in measures(options, folder).items() for line in _lines(title, measure())]
     head = ["work", "by", "time", "CPU", "peak", "CPU ratio"]
     note = (
         "*time* and *CPU* (seconds of all threads) are of the work alone: the table is open, all is imported. "
@@ -49,14 +40,51 @@ def kernel(options: argparse.Namespace, folder: Path) -> list[str]:
     return [title, note, "", *as_table(head, rows)]
 
 
-def _read(options: argparse.Namespace, case: str, title: str, table: Path) -> list[list[object]]:
+def measures(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], dict[str, Measurement]]]:
+    """What is measured, by title; each measures all sides when it is called."""
+    small = min(SMALL_FILES, options.rows // 1000)
+
+    def measured(
+        of: Callable[[argparse.Namespace, str, str, Path], dict[str, Measurement]], case: str, title: str
+    ) -> dict[str, Measurement]:
+        files = min(FILES, options.rows)
+        table = made_once(
+            folder / f"kernel-{options.rows}", lambda path: write_wide_table(path, options.rows, files)
+        )
+        return of(options, case, title, table)
+
+    def compact() -> dict[str, Measurement]:
+        many = made_once(
+            folder / f"kernel-small-{small}", lambda path: write_wide_table(path, 1000 * small, small)
+        )
+        commands = {"delta_ds": OnCopy([*_OURS, "compact"], many)}
+        if options.peer_python:
+            commands["deltalake"] = OnCopy([*_peer(options), "compact"], many)
+        return in_turn_on_copies(commands, options.rounds)
+
+    reads = {title: functools.partial(measured, _read, case, title) for case, title in READS.items()}
+    changes = {title: functools.partial(measured, _change, case, title) for case, title in CHANGES.items()}
+    return {**reads, **changes, f"compaction of {small:,} files of 1,000 rows": compact}
+
+
+def _read(options: argparse.Namespace, case: str, title: str, table: Path) -> dict[str, Measurement]:
     commands: dict[str, Command] = {"delta_ds": ([*_OURS, case, str(table)], {})}
     if options.peer_python:
         commands["deltalake"] = ([*_peer(options), case, str(table)], {})
     found = in_turn(commands, options.rounds)
     for name, measured in found.items():
         expect(measured, found["delta_ds"].answer, f"{title} by {name}")
-    return _lines(title, found)
+    return found
+
+
+def _change(options: argparse.Namespace, case: str, title: str, table: Path) -> dict[str, Measurement]:
+    commands = {"delta_ds": OnCopy([*_OURS, case], table)}
+    if options.peer_python:
+        commands["deltalake"] = OnCopy([*_peer(options), case], table)
+    found = in_turn_on_copies(commands, options.rounds)
+    for name, measured in found.items():
+        expect(measured, found["delta_ds"].answer, f"{title} by {name}")
+    return found
 
 
 def _lines(title: str, found: dict[str, Measurement]) -> list[list[object]]:

@@ -11,7 +11,7 @@
     --rounds N       rounds of every measurement; medians are shown (3; 1 for commands)
     --command NAME   of commands only delete, update, merge, compaction, zorder, planning or vacuum; may be repeated
     --scale X        size of the tables of commands and streams (1)
-    --warmups N      runs of commands on a small table, and of streams, that do not count (1)
+    --warmups N      runs of commands on a small table (two at least), and of streams, that do not count (1)
     --peer-python P  interpreter of an environment with deltalake; left out: no peer columns
     --delta-spark-python P   interpreter of an environment with a pyspark that delta-spark supports, and
     --delta-spark-jars J     its jars with commas between: delta-spark as one more peer of the parts in Spark but scan
@@ -56,6 +56,7 @@ from benchmarks.harness import (
     WORK,
     Command,
     as_table,
+    compile_package,
     cost,
     expect,
     in_turn,
@@ -96,6 +97,7 @@ def main() -> None:
         "large": large_parts.large,
     }
     options = _arguments(list(parts))
+    compile_package()
     print(f"# Benchmarks of delta_ds\n\n{_machine(options)}\n")
     with work_folder(options.keep) as folder:
         for name in options.only or parts:

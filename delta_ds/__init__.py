@@ -14,13 +14,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from delta_ds import exceptions
-from delta_ds._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from delta_ds._version import __version__ as __version__
     from delta_ds.api.catalog import Catalog as Catalog
     from delta_ds.api.catalog import Moment as Moment
     from delta_ds.api.catalog import catalog as catalog
+    from delta_ds.api.change_feed import ChangeFeed as ChangeFeed
     from delta_ds.api.delta_log import DeltaLog as DeltaLog
+    from delta_ds.api.snapshot import Scan as Scan
     from delta_ds.api.snapshot import Snapshot as Snapshot
     from delta_ds.api.transaction import Transaction as Transaction
     from delta_ds.deprecations import DeltaDeprecationWarning as DeltaDeprecationWarning
@@ -117,10 +119,8 @@ if TYPE_CHECKING:
     from delta_ds.exceptions import (
         VersionsNotContiguousError as VersionsNotContiguousError,
     )
-    from delta_ds.kernel.commands.changes import ChangeFeed as ChangeFeed
     from delta_ds.kernel.commands.health import Health as Health
     from delta_ds.kernel.commands.maintain import Maintenance as Maintenance
-    from delta_ds.kernel.files.scan.scan import Scan as Scan
     from delta_ds.reporting.listeners import Listening as Listening
     from delta_ds.reporting.listeners import add_listener as add_listener
     from delta_ds.reporting.listeners import remove_listener as remove_listener
@@ -160,7 +160,7 @@ _HOMES = {
     "DeltaMergeBuilder": "delta_ds.spark.commands.merge.builder",
     "DeltaOptimizeBuilder": "delta_ds.spark.commands.optimize",
     "Health": "delta_ds.kernel.commands.health",
-    "ChangeFeed": "delta_ds.kernel.commands.changes",
+    "ChangeFeed": "delta_ds.api.change_feed",
     "DeltaDeprecationWarning": "delta_ds.deprecations",
     "DeltaLog": "delta_ds.api.delta_log",
     **dict.fromkeys(["Catalog", "Moment", "catalog"], "delta_ds.api.catalog"),
@@ -172,7 +172,7 @@ _HOMES = {
         ["CommandReport", "CommitReport", "ProgressReport", "ScanReport", "SnapshotReport"],
         "delta_ds.reporting.reports",
     ),
-    "Scan": "delta_ds.kernel.files.scan.scan",
+    "Scan": "delta_ds.api.snapshot",
     "Snapshot": "delta_ds.api.snapshot",
     "Transaction": "delta_ds.api.transaction",
     **dict.fromkeys(
@@ -204,7 +204,7 @@ exceptions.sql_state_of = _sql_state_of
 
 
 def _load(name: str) -> Any:
-    home = _HOMES.get(name)
+    home = "delta_ds._version" if name == "__version__" else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
     value = getattr(import_module(home), name)
@@ -224,5 +224,14 @@ if not TYPE_CHECKING:  # to type checkers every name would be one of this module
     __getattr__ = _load
 
 
+def load_ipython_extension(ipython: Any) -> None:
+    """What `%load_ext delta_ds` calls: gives a notebook the magic `%%delta`, SQL in its Spark session."""
+    from delta_ds.spark.notebook import load
+
+    load(ipython)
+
+
 def __dir__() -> list[str]:
-    return sorted([*__all__, "exceptions", *(name for name in globals() if name.startswith("__"))])
+    return sorted(
+        {*__all__, "exceptions", "__version__", *(name for name in globals() if name.startswith("__"))}
+    )

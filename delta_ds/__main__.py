@@ -66,9 +66,9 @@ def _parser() -> argparse.ArgumentParser:
         "run",
         help="run a program: dbt build, script.py, -m pytest, pyspark, spark-submit job.py",
         usage="python -m delta_ds run [--] PROGRAM [ARGUMENT ...]",
-        description="Run a program with Delta by delta-spark's names, in it and in every Python that it starts: "
-        "sessions are registered as they are made, `import delta` finds what it looks for. PROGRAM is a command, a "
-        "Python file, or what Python takes, such as -m pytest.",
+        description="Run a program written for delta-spark: it and every Python that it starts register their "
+        "sessions when they are created, and `import delta` works. PROGRAM is a command, a Python file, "
+        "or arguments of Python, such as -m pytest.",
     )
     run.set_defaults(call=_run)
     _add_connect_server(commands)

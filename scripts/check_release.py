@@ -14,6 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = (
+    "New for you",
+    "What changed",
+    "What broke",
     "Added",
     "Changed",
     "Deprecated",

@@ -376,6 +376,20 @@ def log_events() -> list[str]:
     return lines[:-1]
 
 
+def exit_statuses() -> list[str]:
+    """What the statuses of `pydelta` say."""
+    from delta_ds.cli.output import STATUSES
+
+    return _table(["status", "what it says"], [[str(status), text] for status, text in STATUSES.items()])
+
+
+def deltalake_names() -> list[str]:
+    """deltalake's public names and what they are called here, each with its parameters."""
+    import deltalake_names as names
+
+    return _table([f"deltalake {names.recorded()['version']}", "here"], names.rows())
+
+
 def deprecations() -> list[str]:
     from delta_ds.deprecations import DEPRECATIONS
 
@@ -489,6 +503,8 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         features,
         error_conditions,
         log_events,
+        exit_statuses,
+        deltalake_names,
         deprecations,
         tested_versions,
         engines,

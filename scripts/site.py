@@ -2,6 +2,7 @@
 
 Pages that lie outside `docs/` (the changelog, contributing, security, benchmarks) become pages of the site, links to
 them lead there, and the tags of code blocks (`python check`), which are for `spark_tests/product/docs`, are left out.
+Search finds guides first, by the words that users type too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,47 @@ OUTSIDE = {
     "benchmarks/README.md": "project/benchmarks.md",
 }
 
+# How much a page counts in search, by the longest beginning of its path: guides first, lists of names and pages
+# about the code last.
+BOOSTS = {
+    "": 1.0,
+    "guide/": 4.0,
+    "api/": 0.2,
+    "architecture.md": 0.1,
+    "benchmarks": 0.1,
+    "conflict-matrix.md": 0.3,
+    "engines.md": 0.3,
+    "errors.md": 5.0,  # conditions are typed whole
+    "events.md": 0.3,
+    "options.md": 0.5,
+    "project/": 0.1,
+    "properties.md": 0.5,
+    "protocol-checklist.md": 0.05,
+    "reliability.md": 0.3,
+    "settings.md": 0.3,
+}
+# What users type and the headings of a page do not say.
+WORDS = {
+    "clusters.md": ["yarn", "kubernetes", "emr", "executors"],
+    "guide/audit.md": ["lineage", "blame"],
+    "guide/catalog-managed-tables.md": ["unity"],
+    "guide/change-feeds.md": ["cdc", "cdf"],
+    "guide/debug-a-conflict.md": ["concurrent", "exception", "conflict"],
+    "guide/first-hour.md": ["quickstart", "tutorial", "install", "installation", "getting", "started"],
+    "guide/maintain.md": ["vacuum", "retention", "small", "files", "compaction"],
+    "guide/notebooks.md": ["jupyter", "notebook"],
+    "guide/on-azure.md": ["abfss", "adls"],
+    "guide/on-google-cloud-storage.md": ["gcs"],
+    "guide/on-s3.md": ["minio", "aws"],
+    "guide/secure.md": ["password", "secrets"],
+    "guide/slow-merge.md": ["slow", "performance"],
+    "guide/stream.md": ["streaming", "structured"],
+    "guide/time-travel.md": ["restore", "rollback", "undo", "timestamp", "date"],
+    "guide/tune.md": ["performance"],
+    "guide/without-spark.md": ["pandas", "polars", "duckdb", "arrow"],
+    "guide/write.md": ["column", "columns", "rename", "renamed", "schema", "evolution"],
+}
+
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([\w./-]+)(#[\w-]+)?\)")
 _FENCE = re.compile(r"^(\s*```[\w-]+)((?: [\w:/.@-]+)+)$", re.MULTILINE)
 
@@ -35,6 +77,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     place = page.file.src_uri
+    page.meta["search"] = {"boost": BOOSTS[max((part for part in BOOSTS if place.startswith(part)), key=len)]}
+    if place in WORDS:
+        page.meta["tags"] = WORDS[place]
     source = next((s for s, target in OUTSIDE.items() if target == place), f"docs/{place}")
 
     def link(found: re.Match[str]) -> str:

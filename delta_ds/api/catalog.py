@@ -42,16 +42,16 @@ def catalog(
     Parameters
     ----------
     coordinator
-        As the storage option `commitCoordinator`: `sqlite`, or `package.module:Class` of your own.
+        As the storage option `commitCoordinator`: `sqlite`, or your own `package.module:Class`.
     url
-        Where it is, as `coordinatorUrl`; of `sqlite` the path of its database.
+        Its address, as `coordinatorUrl`; for `sqlite` the path of its database.
     storage_options
-        Whatever else it and the stores of its tables need. Never logged or shown.
+        Other options of the coordinator and of the stores of its tables. Never logged or shown.
 
     Raises
     ------
     InvalidOptionError
-        There is no such coordinator, or its options do not fit.
+        The coordinator does not exist, or its options are invalid.
 
     Examples
     --------
@@ -93,26 +93,27 @@ class Catalog:
         allows: Collection[str] = (),
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaLog:
-        """Take a new table, which comes to be with its first commit: of the result, or of Spark by `options`.
+        """Make an entry for a new table. The first commit creates it: of the result, or of Spark by `options`.
 
         Parameters
         ----------
         name
             Its full name.
         location
-            A path or URL where there is no table yet; None where the coordinator chooses.
+            A path or URL without a table; None if the coordinator chooses it.
         allows
-            The maintenance that writers may do: `optimize`, `vacuum`, `logCleanup`. By the protocol none, unless
+            The maintenance that writers may do: `optimize`, `vacuum`, `logCleanup`. The protocol forbids it unless
             the catalog permits it.
         storage_options
-            What everybody opens its store with, such as an endpoint. The coordinator keeps them: no secrets.
+            Options of its store for everybody, such as an endpoint. The coordinator stores them, so secrets are
+            refused.
 
         Raises
         ------
         InvalidOptionError
             The name or location is taken, an operation is not known, or an option may be secret.
         StorageError
-            There is a table at the location already; or the coordinator does not answer.
+            The location already holds a table, or the coordinator does not answer.
 
         Examples
         --------
@@ -144,10 +145,9 @@ class Catalog:
             raise UNMANAGED_TABLE_THERE(table=plain.url, coordinator=self._coordinator.describe())
 
     def register(self, name: str, location: str, *, allows: Collection[str] = ()) -> DeltaLog:
-        """Take a catalog-managed table that is there, and that no other catalog manages any more.
+        """Register an existing catalog-managed table that no other catalog manages any more.
 
-        Its published versions are taken for all that there are: what another catalog ratified and did not publish
-        would be lost.
+        Only published versions count: a commit that another catalog ratified and did not publish would be lost.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class Catalog:
         NotADeltaTableError
             There is no table.
         UnsupportedFeatureError
-            The table is none that a catalog manages.
+            The table is not managed by a catalog.
         InvalidOptionError, StorageError
             As `create`.
 
@@ -186,7 +186,7 @@ class Catalog:
         Raises
         ------
         UnsupportedOperationError
-            The coordinator does not tell.
+            The coordinator does not list them.
         StorageError
             It does not answer.
 
@@ -211,7 +211,7 @@ class Catalog:
         Raises
         ------
         StorageError
-            There is no such table, or the coordinator does not answer.
+            The table does not exist, or the coordinator does not answer.
 
         Examples
         --------
@@ -267,7 +267,7 @@ class Catalog:
         InvalidOptionError
             One is not known.
         UnsupportedOperationError
-            The coordinator is told so elsewhere.
+            The coordinator does not support this.
         StorageError
             As `log`.
 
@@ -281,7 +281,7 @@ class Catalog:
         self._coordinator.allow(name, operations)
 
     def publish(self, name: str) -> int:
-        """Publish the ratified commits that a writer which ended in between has left; every commit does so, too.
+        """Publish ratified commits that an interrupted writer has left; every commit does so too.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class Catalog:
         Returns
         -------
         int
-            The newest version, which is published; -1 of a table without any.
+            The newest version, now published; -1 for a table without versions.
 
         Raises
         ------
@@ -313,7 +313,7 @@ class Catalog:
         return latest
 
     def drop(self, name: str) -> None:
-        """Forget a table, after its commits are published; its files stay.
+        """Remove the entry of a table, after publishing its commits; its files stay.
 
         Parameters
         ----------
@@ -338,9 +338,9 @@ class Catalog:
         self._coordinator.drop(name)
 
     def moment(self, names: Sequence[str]) -> Moment:
-        """Several tables as they are at one moment: no commit lies between the versions that are read.
+        """Read several tables at one moment: no commit lies between the versions that are read.
 
-        Whoever commits to one table and then to another is never seen with the second commit and without the first.
+        If somebody commits to one table and then to another, the second commit is never visible without the first.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class Catalog:
         Raises
         ------
         UnsupportedOperationError
-            The coordinator cannot tell.
+            The coordinator does not support this.
         StorageError
             As `log`.
 

@@ -7,31 +7,36 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.description import Described
+from delta_ds.api.frames import Frames
+from delta_ds.api.maintenance import Maintained
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.arguments import checked, internal
+from delta_ds.kernel.base.card import Card, Shown
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.table_log import TableLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.api.snapshot import Snapshot
+    from delta_ds.api.change_feed import ChangeFeed
+    from delta_ds.api.merge import TableMerger
+    from delta_ds.api.snapshot import Blame, Snapshot
     from delta_ds.api.transaction import Transaction
-    from delta_ds.kernel.commands.blame.blame import Blame
-    from delta_ds.kernel.commands.changes import ChangeFeed
+    from delta_ds.kernel.commands.dml.result import DeleteResult, UpdateResult
     from delta_ds.kernel.commands.layout.timeline import Timeline
     from delta_ds.kernel.commands.plot.plots import Plots
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.history import History
+    from delta_ds.kernel.log.snapshot import Snapshot as Version
     from delta_ds.kernel.transaction.write.arrow import ArrowStream
 
 
 @internal("open_snapshot", "storage")
 @checked
-class DeltaLog(TableLog):
+class DeltaLog(Shown, Maintained, Described, Frames):
     """The transaction log of the table at a path.
 
     Parameters
@@ -39,7 +44,7 @@ class DeltaLog(TableLog):
     path
         A local path or a URL (`s3://`, `gs://`, `abfss://`, `hdfs://`, `memory://`, ...).
     storage_options
-        Handed to the filesystem as they are (keys, endpoints, tokens). Never logged or shown.
+        Options of the filesystem (keys, endpoints, tokens). Never logged or shown.
 
     Examples
     --------
@@ -55,7 +60,7 @@ class DeltaLog(TableLog):
         super().__init__(open_storage(path, storage_options))
 
     def snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
-        """The table at a version, at a timestamp, or (neither given) as it is now.
+        """Return the table at a version or timestamp; without either, its newest version.
 
         Parameters
         ----------
@@ -85,19 +90,22 @@ class DeltaLog(TableLog):
 
         return Snapshot(self.open_snapshot(version, timestamp))
 
+    def _pinned(self) -> Version:
+        return self.open_snapshot()
+
     def history(self, limit: int | None = None) -> History:
-        """What was committed, newest first.
+        """Return the commits, newest first.
 
         Parameters
         ----------
         limit
-            At most so many commits; None for all that the log still holds.
+            Maximum number of commits; None for all that the log still holds.
 
         Returns
         -------
         History
-            A list of dictionaries with the keys of `DESCRIBE HISTORY`: version, timestamp (aware, UTC), operation, ...
-            Notebooks and `print` show it as a table.
+            A list of dictionaries with the keys of `DESCRIBE HISTORY`, such as version, timestamp (aware, UTC) and
+            operation. Notebooks and `print` show it as a table.
 
         Examples
         --------
@@ -120,18 +128,18 @@ class DeltaLog(TableLog):
         return Plots(lambda function, *arguments: function(self.open_snapshot(), *arguments))
 
     def timeline(self, limit: int | None = None) -> Timeline:
-        """How many files and bytes the table had at each version, by the log alone.
+        """Return the number of files and bytes at each version; reads the log only.
 
         Parameters
         ----------
         limit
-            At most so many versions, the newest ones; None for all that the log still holds.
+            Maximum number of versions, the newest ones; None for all that the log still holds.
 
         Returns
         -------
         Timeline
-            `versions` is an Arrow table of one row a version: time, operation, live files and bytes, and what came
-            and went.
+            `versions` is an Arrow table with one row per version: time, operation, live files and bytes, added and
+            removed ones.
 
         Examples
         --------
@@ -152,7 +160,7 @@ class DeltaLog(TableLog):
         net: str | None = None,
         keys: Sequence[str] | None = None,
     ) -> ChangeFeed:
-        """The change data feed of a range of versions, both ends inclusive.
+        """Return the change data feed of a range of versions, both ends inclusive.
 
         Parameters
         ----------
@@ -160,22 +168,22 @@ class DeltaLog(TableLog):
             The first and last version; an end after the latest version means the latest. A missing end is
             the latest version.
         starting_timestamp, ending_timestamp
-            Moments in their place: the first version at or after, the last at or before.
+            Timestamps instead of versions: the first version at or after, the last at or before.
         timezone
             The session time zone, for partition timestamps in local form.
         net
-            What becomes of the changes of one key. `net`: their effect on the range as a whole, an insert, a delete, or
-            both sides of an update; nothing where a row came and went, or is as it was. `latest`: the last of them.
-            They carry the version and time of the last change. None: each change counts.
+            How the changes of one key are reduced. `net`: their effect over the whole range, an insert, a delete,
+            or both sides of an update; nothing if a row was inserted and deleted, or did not change. `latest`: the
+            last change. Rows carry the version and time of the last change. None: all changes.
         keys
-            With `net`: the columns that tell rows apart, of any type but nested ones. Null is a value like any other.
+            With `net`: the columns that identify rows, of any type but nested ones. Null is a value like any other.
 
         Raises
         ------
         ChangeDataError
             The range is empty or out of reach, or changes were not recorded in all of it.
         InvalidOptionError, SchemaError
-            `net` without `keys` or the other way round; a key is no column.
+            `net` without `keys` or the reverse; a key is not a column.
 
         Examples
         --------
@@ -185,19 +193,21 @@ class DeltaLog(TableLog):
         >>> log.changes(0, net="net", keys=["id"]).to_arrow().num_rows
         4
         """
+        from delta_ds.api.change_feed import ChangeFeed
         from delta_ds.kernel.commands.changes import open_changes
 
         _check_from_zero(start=start, end=end)
-        return open_changes(
+        feed = open_changes(
             self.storage,
             start,
             end,
-            None if starting_timestamp is None else history.milliseconds(starting_timestamp),
-            None if ending_timestamp is None else history.milliseconds(ending_timestamp),
+            starting_timestamp,
+            ending_timestamp,
             timezone,
             net,
             keys,
         )
+        return ChangeFeed(feed)
 
     def blame(
         self,
@@ -215,7 +225,7 @@ class DeltaLog(TableLog):
         predicate, columns, timezone
             As in `Snapshot.blame`.
         version, timestamp
-            As in `snapshot`: the table as it was then.
+            The version or time to read, as in `snapshot`.
 
         Raises
         ------
@@ -243,19 +253,19 @@ class DeltaLog(TableLog):
         engine_info: str | None = None,
         use_statistics: bool = False,
     ) -> Transaction:
-        """A transaction on the table: what was read, the actions to commit, and `commit`.
+        """Start a transaction on the table: it collects reads and actions, and commits once.
 
         Parameters
         ----------
         version
-            The version to read; None for the latest. Commits after it are checked for conflicts.
+            The version to read; None for the latest. Later commits are checked for conflicts.
         create
             Whether the table may be missing: the transaction then has no snapshot, and commits version 0.
         engine_info
-            What the commit calls its writer; this package by default.
+            The name of the writer in the commit; by default this package.
         use_statistics
-            Whether a file that another commit added may be let pass because its statistics prove that it holds no row
-            that was looked for. By default only its partition values count, as in delta-spark.
+            Whether a file that another commit added is no conflict if its statistics prove that it holds no row of
+            the reads. By default only its partition values count, as in delta-spark.
 
         Raises
         ------
@@ -295,20 +305,20 @@ class DeltaLog(TableLog):
         Parameters
         ----------
         rows
-            Columns by name; a reader is read only once the write is planned. DataFrames of pandas (without their index)
-            and polars, relations of DuckDB and whatever else has `__arrow_c_stream__` do too.
+            Columns by name; a reader is read only once the write is planned. DataFrames of pandas (without their
+            index) and polars, relations of DuckDB and everything else with `__arrow_c_stream__` work too.
         mode
-            `append`, `overwrite`, `ignore` (where there is a table, nothing is written), `error` or `errorifexists`.
+            `append`, `overwrite`, `ignore` (an existing table stays unchanged), `error` or `errorifexists`.
         options
-            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`. The log has
-            `path` and those of the store.
+            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`. Pass `path`
+            and options of the store to `DeltaLog`.
         misnamed
-            None: what is given by another name is refused, with what may have been meant.
+            Not accepted: arguments of other names are refused, with the nearest name.
 
         Returns
         -------
         int or None
-            The version; None where there was nothing to commit.
+            The version; None if there was nothing to commit.
 
         Raises
         ------
@@ -317,7 +327,7 @@ class DeltaLog(TableLog):
         InvariantViolationError
             A row breaks a constraint.
         DeltaConcurrentModificationException
-            Another commit came first and contradicts the write.
+            Another commit came first and conflicts with the write.
 
         Examples
         --------
@@ -333,6 +343,191 @@ class DeltaLog(TableLog):
             raise _misnamed_error(misnamed)
         return write_arrow(self.start_transaction(create=True), rows, mode, options)
 
+    def delete(
+        self,
+        predicate: str | Expression | None = None,
+        *,
+        timezone: str = "UTC",
+        user_metadata: str | None = None,
+        engine_info: str | None = None,
+        txn: tuple[str, int] | None = None,
+        retries: int = 0,
+    ) -> DeleteResult:
+        """Delete the rows for which a predicate is true, as one commit.
+
+        Files that hold no such row stay as they are. Where the table has deletion vectors, no file is rewritten.
+
+        Parameters
+        ----------
+        predicate
+            In Spark SQL, with its meaning in ANSI mode; None: all rows.
+        timezone
+            The session time zone in which the predicate is meant.
+        user_metadata
+            Free text for the history.
+        engine_info
+            What the commit calls its writer; this package by default.
+        txn
+            Application and version that the command counts as: a table that has it, or a later one, is left alone.
+        retries
+            How often the command is done again, on the newest version, after commits of others contradicted it.
+
+        Returns
+        -------
+        DeleteResult
+            The version, or None where no row matched; how many rows went, and what became of files.
+
+        Raises
+        ------
+        PredicateError, SchemaError
+            The predicate cannot be parsed, names no column, or uses what only Spark can evaluate.
+        AppendOnlyError
+            Rows of the table must not be deleted.
+        DeltaConcurrentModificationException
+            Another commit contradicts the deletion. Nothing was deleted, nothing is left behind, as with all errors.
+
+        Examples
+        --------
+        >>> log = DeltaLog("/data/orders")
+        >>> result = log.delete("country = 'DE' AND amount > 20")
+        >>> result.version, result.num_deleted_rows, result.num_copied_rows
+        (2, 1, 0)
+        """
+        from delta_ds.kernel.commands.dml.delete import delete
+
+        _check_from_zero(retries=retries)
+        return delete(
+            self,
+            predicate,
+            timezone=timezone,
+            user_metadata=user_metadata,
+            engine_info=engine_info,
+            txn=txn,
+            retries=retries,
+        )
+
+    def update(
+        self,
+        updates: Mapping[str, Any] | None = None,
+        new_values: Mapping[str, Any] | None = None,
+        predicate: str | Expression | None = None,
+        *,
+        timezone: str = "UTC",
+        user_metadata: str | None = None,
+        engine_info: str | None = None,
+        txn: tuple[str, int] | None = None,
+        retries: int = 0,
+    ) -> UpdateResult:
+        """Give columns new values in the rows for which a predicate is true, as one commit.
+
+        Values are cast to the type of their column; one that does not fit is an error, never a null.
+
+        Parameters
+        ----------
+        updates
+            By column (`s.a` for a field of a struct) an expression in Spark SQL over the row as it was, or `DEFAULT`.
+        new_values
+            By column a value of Python.
+        predicate, timezone, user_metadata, engine_info, txn, retries
+            As in `delete`.
+
+        Returns
+        -------
+        UpdateResult
+            The version, or None where no row matched; how many rows changed, and what became of files.
+
+        Raises
+        ------
+        InvalidOptionError
+            No column is given a value, or a value is none for its column.
+        PredicateError, UnsupportedFeatureError
+            An expression cannot be read, or evaluated without Spark, or not on some row.
+        SchemaError
+            A column is not there or is given twice, or a value does not fit.
+        InvariantViolationError
+            A new row breaks a constraint, or a value does not fit into its column.
+        AppendOnlyError
+            Rows of the table must not be changed.
+        DeltaConcurrentModificationException
+            Another commit contradicts the update. Nothing was changed, nothing is left behind, as with all errors.
+
+        Examples
+        --------
+        >>> log = DeltaLog("/data/orders")
+        >>> result = log.update({"amount": "amount * 2"}, predicate="id = 1")
+        >>> result.version, result.num_updated_rows
+        (2, 1)
+        >>> log.update(new_values={"amount": 5}).rows
+        4
+        """
+        from delta_ds.kernel.commands.dml.update import update
+
+        _check_from_zero(retries=retries)
+        return update(
+            self,
+            updates,
+            new_values,
+            predicate,
+            timezone=timezone,
+            user_metadata=user_metadata,
+            engine_info=engine_info,
+            txn=txn,
+            retries=retries,
+        )
+
+    def merge(
+        self,
+        source: pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        *,
+        timezone: str = "UTC",
+        user_metadata: str | None = None,
+        engine_info: str | None = None,
+        txn: tuple[str, int] | None = None,
+        retries: int = 0,
+    ) -> TableMerger:
+        """A merge of rows into the table, in this process, without Spark: what is answered takes the clauses.
+
+        Parameters
+        ----------
+        source
+            Columns by name; whatever `write` takes. It is read when the merge runs, and held in memory.
+        predicate
+            The search condition in Spark SQL, over both sides. Columns that equal an expression of the source find
+            their rows by hashes; without any, each row meets each other one.
+        source_alias, target_alias
+            By which their columns are qualified; `source` and `target` by default.
+        merge_schema
+            Whether the table takes columns of the source that it does not have, and wider types.
+        timezone, user_metadata, engine_info, txn, retries
+            As in `delete`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = DeltaLog("/data/orders")
+        >>> new = pa.table({"id": [1, 5], "country": ["DE", "FR"], "amount": [15.0, 50.0]})
+        >>> merger = log.merge(new, "target.id = source.id")
+        >>> merger.when_matched_update_all().when_not_matched_insert_all().execute().version
+        2
+        """
+        from delta_ds.api.merge import TableMerger
+        from delta_ds.kernel.commands.dml.in_process import CommandSettings
+        from delta_ds.kernel.commands.merge.request import MergeRequest
+
+        _check_from_zero(retries=retries)
+        request = MergeRequest(
+            predicate=predicate,
+            source_alias="source" if source_alias is None else source_alias,
+            target_alias="target" if target_alias is None else target_alias,
+            merge_schema=merge_schema,
+            settings=CommandSettings(timezone, user_metadata, engine_info, txn, retries),
+        )
+        return TableMerger(self, source, request)
+
     def checkpoint(self) -> int:
         """Write a checkpoint of the latest version, from which readers begin.
 
@@ -344,7 +539,7 @@ class DeltaLog(TableLog):
         Raises
         ------
         UnsupportedFeatureError
-            The table needs something of writers that is not supported.
+            The table needs a writer feature that is not supported.
 
         Examples
         --------
@@ -358,6 +553,17 @@ class DeltaLog(TableLog):
         segment = find_segment(self.storage, None)
         write_checkpoint(self.storage, segment)
         return segment.version
+
+    def _card(self) -> Card:
+        return Card(
+            f"Delta log of {self.storage.url}",
+            (
+                ("look", "snapshot() is the table as it is now; history(), changes(), timeline(), plot"),
+                ("rows", "to_polars(), to_duckdb(), to_pandas(), to_arrow(), to_pyarrow_dataset()"),
+                ("write", "write(), optimize(), vacuum(), restore(), clone() and more"),
+            ),
+            note="The table was not asked for this; snapshot() asks it.",
+        )
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.storage.url!r})"

@@ -1,22 +1,28 @@
-"""`Snapshot`: one version of a table, as users hold it."""
+"""`Snapshot`: one version of a table, as users hold it, and what is read of it: `Scan` and `Blame`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.frames import Frames
 from delta_ds.kernel.base.arguments import checked
-from delta_ds.kernel.base.card import Card, Shown, listed, size_text, table_of
+from delta_ds.kernel.base.card import Card, Shown, listed, size_text
+from delta_ds.kernel.files.scan.scan import DEFAULT_AHEAD_BYTES, DEFAULT_PARTITION_BYTES, package_of
+from delta_ds.kernel.files.scan.scan import Scan as ScanOfLog
 from delta_ds.kernel.log import history
 
 if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
     import pyarrow as pa
 
-    from delta_ds.kernel.commands.blame.blame import Blame
     from delta_ds.kernel.commands.layout.column import ColumnLayout
     from delta_ds.kernel.commands.layout.timeline import Timeline
     from delta_ds.kernel.commands.plot.plots import Plots
-    from delta_ds.kernel.files.scan.scan import Scan
+    from delta_ds.kernel.files.read.plan import FileSlice
+    from delta_ds.kernel.files.scan.explain import Explanation
     from delta_ds.kernel.format.actions import Metadata, Protocol
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import StructType
@@ -25,11 +31,11 @@ if TYPE_CHECKING:
 
 
 @checked
-class Snapshot(Shown):
+class Snapshot(Shown, Frames):
     """The state of a table at one version.
 
-    Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only and refuses what cannot be
-    read; files are replayed on first use.
+    Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only, and refuses unsupported features; the
+    files are read from the log on first use.
 
     Examples
     --------
@@ -42,6 +48,9 @@ class Snapshot(Shown):
     def __init__(self, version: Version) -> None:
         self._version = version
 
+    def _pinned(self) -> Version:
+        return self._version
+
     @property
     def version(self) -> int:
         """The version of the table."""
@@ -49,7 +58,7 @@ class Snapshot(Shown):
 
     @property
     def protocol(self) -> Protocol:
-        """Which versions and features a client must have."""
+        """The versions and features that a client must support."""
         return self._version.protocol
 
     @property
@@ -98,7 +107,7 @@ class Snapshot(Shown):
         return self._version.clustering_columns
 
     def files(self, predicate: str | Expression | None = None, *, timezone: str = "UTC") -> pa.Table:
-        """The live files, or those that may hold rows matching a predicate.
+        """Return the live files, or those that may hold rows matching a predicate.
 
         Parameters
         ----------
@@ -110,7 +119,8 @@ class Snapshot(Shown):
         Returns
         -------
         pyarrow.Table
-            A row a file: `path`, `size` in bytes, `partitionValues`, `modificationTime` in ms; `stats` is JSON text.
+            One row per file: `path`, `size` in bytes, `partitionValues`, `modificationTime` in ms; `stats` is JSON
+            text.
 
         Examples
         --------
@@ -128,7 +138,7 @@ class Snapshot(Shown):
         timezone: str = "UTC",
         metadata_columns: Sequence[str] = (),
     ) -> Scan:
-        """A scan of this version: which files, in which slices, to which rows.
+        """Return a scan of this version, with a predicate and columns.
 
         Parameters
         ----------
@@ -156,9 +166,7 @@ class Snapshot(Shown):
         >>> snapshot.scan("country = 'DE' AND amount > 10", ["id", "amount"]).to_arrow().to_pylist()
         [{'id': 3, 'amount': 30.0}]
         """
-        from delta_ds.kernel.files.scan.scan import Scan
-
-        return Scan(self._version, predicate, columns, timezone, tuple(metadata_columns))
+        return Scan(self, predicate, columns, timezone, metadata_columns)
 
     def blame(
         self,
@@ -169,8 +177,8 @@ class Snapshot(Shown):
     ) -> Blame:
         """The rows of this version, each with the commit that last wrote it: version, time, operation, user, job.
 
-        Copying a row is not writing it: rows that OPTIMIZE moves, or that a command leaves as they are in a file that
-        it rewrites, keep their commit. Of commits that the log no longer has only the version is known.
+        Copying a row does not count as writing it: rows that OPTIMIZE moves, or that a command does not change in a
+        file that it rewrites, keep their commit. For commits that the log no longer has, only the version is known.
 
         Parameters
         ----------
@@ -186,7 +194,7 @@ class Snapshot(Shown):
         UnsupportedOperationError
             The table does not track rows.
         SchemaError
-            A column does not exist, or has a name that is one of this answer's own.
+            A column does not exist, or has the name of a column of the result.
         PredicateError
             As in `scan`.
 
@@ -200,12 +208,10 @@ class Snapshot(Shown):
         >>> rows.select(["id", "_commit_version", "_commit_user_metadata"]).to_pylist()
         [{'id': 2, '_commit_version': 1, '_commit_user_metadata': 'late rows'}]
         """
-        from delta_ds.kernel.commands.blame.blame import Blame
-
-        return Blame(self._version, predicate, columns, timezone)
+        return Blame(self, predicate, columns, timezone)
 
     def column_layout(self, column: str, *, timezone: str = "UTC") -> ColumnLayout:
-        """The range of a column's values in each file, and how many files lookups by it read.
+        """Return the range of a column in each file, and how many files lookups by it read.
 
         Parameters
         ----------
@@ -217,9 +223,9 @@ class Snapshot(Shown):
         Raises
         ------
         SchemaError
-            There is no such column.
+            The column does not exist.
         UnsupportedOperationError
-            Logs hold no bounds of values of its type.
+            The log has no minimum and maximum for its type.
 
         Examples
         --------
@@ -248,7 +254,7 @@ class Snapshot(Shown):
         Parameters
         ----------
         limit
-            At most so many versions, the newest ones; None for all that the log still holds.
+            Maximum number of versions, the newest ones; None for all that the log still holds.
 
         Examples
         --------
@@ -261,7 +267,7 @@ class Snapshot(Shown):
         return timeline(self._version, limit)
 
     def detail(self) -> dict[str, Any]:
-        """The table's description under the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms since 1970.
+        """Describe the table, with the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms since 1970.
 
         Returns
         -------
@@ -317,14 +323,455 @@ class Snapshot(Shown):
                 ("properties", listed([f"{k}={v}" for k, v in sorted(metadata.configuration.items())])),
                 ("protocol", f"{self.protocol.min_reader}, {self.protocol.min_writer}: {features}"),
             ),
-            (
-                table_of(
-                    ("column", "type", "nullable", "comment"),
-                    self.schema.fields,
-                    lambda f: (f.name, str(f.type), "yes" if f.nullable else "no", f.metadata.get("comment")),
-                ),
-            ),
+            (self.schema.card_table(),),
         )
+
+
+@checked
+class Scan(Shown):
+    """The read of a snapshot with a predicate and columns; made by `Snapshot.scan`.
+
+    Skipping never changes the rows: it drops files whose partition values and statistics prove that no row
+    matches. `to_batches` and `to_arrow` then apply the predicate to the rows themselves.
+
+    Parameters
+    ----------
+    snapshot
+        The version to read.
+    predicate, columns, timezone, metadata_columns
+        As in `Snapshot.scan`.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'", ["id"])
+    >>> scan.num_files, scan.to_arrow().to_pydict()
+    (2, {'id': [1, 3]})
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        predicate: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        timezone: str = "UTC",
+        metadata_columns: Sequence[str] = (),
+    ) -> None:
+        self._snapshot = snapshot
+        self._scan = ScanOfLog(snapshot._version, predicate, columns, timezone, tuple(metadata_columns))
+
+    @classmethod
+    def _around(cls, snapshot: Snapshot, scan: ScanOfLog) -> Scan:
+        """A scan of the kernel as users hold it."""
+        made = cls.__new__(cls)
+        made._snapshot, made._scan = snapshot, scan
+        return made
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that is read."""
+        return self._snapshot
+
+    @property
+    def predicate(self) -> Expression | None:
+        """As a tree; None for none."""
+        return self._scan.predicate
+
+    @property
+    def schema(self) -> StructType:
+        """Of the rows, without metadata columns."""
+        return self._scan.schema
+
+    def files(self) -> pa.Table:
+        """The files that may hold matching rows.
+
+        Returns
+        -------
+        pyarrow.Table
+            As `Snapshot.files`, in log order.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.files()["partitionValues"].to_pylist()
+        [{'country': 'DE'}, {'country': 'DE'}]
+        """
+        return self._scan.files()
+
+    @property
+    def num_files(self) -> int:
+        """How many files may hold matching rows."""
+        return self._scan.num_files
+
+    def slices(self) -> list[FileSlice]:
+        """One slice a file: whole files, in log order.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> [piece.partition_values for piece in scan.slices()]
+        [('DE',), ('DE',)]
+        """
+        return self._scan.slices()
+
+    def tasks(
+        self, max_partition_bytes: int = DEFAULT_PARTITION_BYTES, parallelism: int | None = None
+    ) -> list[list[FileSlice]]:
+        """The slices packed into tasks of about equal size, largest first.
+
+        Parameters
+        ----------
+        max_partition_bytes
+            Bytes of files a task reads at most; larger files are split by row groups.
+        parallelism
+            Tasks are made small enough for so many to run at once; None for the CPUs of this machine.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> [len(task) for task in scan.tasks(max_partition_bytes=128 << 20, parallelism=1)]
+        [2]
+        """
+        return self._scan.tasks(max_partition_bytes, parallelism)
+
+    def to_batches(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> Iterator[pa.RecordBatch]:
+        """The matching rows, as batches of the projected columns, file by file in log order.
+
+        Threads read ahead, as many as there are CPUs.
+
+        Parameters
+        ----------
+        max_bytes
+            About so many bytes of rows wait to be taken at most, beside the batch, and on stores the row group, that
+            each thread is at.
+
+        Raises
+        ------
+        PredicateError
+            The predicate uses a function that only Spark can evaluate.
+        DataFileError
+            A file is missing or damaged; the message names it.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> sum(batch.num_rows for batch in scan.to_batches())
+        2
+        """
+        yield from self._scan.to_batches(max_bytes)
+
+    def to_arrow(self) -> pa.Table:
+        """The matching rows as one Arrow table, in the order of `to_batches`, whose errors it has.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_arrow().select(["id", "amount"]).to_pydict()
+        {'id': [1, 3], 'amount': [10.0, 30.0]}
+        """
+        return self._scan.to_arrow()
+
+    def to_reader(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> pa.RecordBatchReader:
+        """The matching rows as a stream that other libraries read from, as `to_batches` gives them.
+
+        Parameters
+        ----------
+        max_bytes
+            As in `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_reader().read_all().num_rows
+        2
+        """
+        return self._scan.to_reader(max_bytes)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read a scan as it is, each time anew.
+
+        >>> import pyarrow as pa
+        >>> from delta_ds import DeltaLog
+        >>> scan = DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'", ["order_id"])
+        >>> pa.table(scan).num_rows == scan.count()
+        True
+        """
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The matching rows as a DataFrame of pandas, types as pyarrow converts them.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        DeltaError
+            As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_pandas()
+           id country  amount
+        0   1      DE    10.0
+        1   3      DE    30.0
+        """
+        package_of("pandas", "to_pandas")
+        found: pandas.DataFrame = self.to_arrow().to_pandas()
+        return found
+
+    def to_polars(self) -> polars.DataFrame:
+        """The matching rows as a DataFrame of polars.
+
+        Raises
+        ------
+        ImportError
+            polars is not installed.
+        DeltaError
+            As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_polars().shape
+        (2, 3)
+        """
+        found: polars.DataFrame = package_of("polars", "to_polars").from_arrow(self.to_arrow())
+        return found
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The matching rows as a relation of DuckDB, held in memory.
+
+        Parameters
+        ----------
+        connection
+            The one that the relation belongs to; None for DuckDB's default.
+
+        Raises
+        ------
+        ImportError
+            DuckDB is not installed.
+        DeltaError
+            As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_duckdb().sum("amount").fetchall()
+        [(40.0,)]
+        """
+        package = package_of("duckdb", "to_duckdb")
+        found: duckdb.DuckDBPyRelation = (connection or package).from_arrow(self.to_arrow())
+        return found
+
+    def count(self) -> int:
+        """How many rows match: from the log without a predicate where it is certain, else by reading.
+
+        What is read is footers, deletion vectors and the columns of the predicate. Errors as `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.count()
+        2
+        """
+        return self._scan.count()
+
+    def min(self, column: str) -> pa.Scalar:
+        """The least value of a column in the rows that match, in Spark's order: NaN is the greatest, null no value.
+
+        Without a predicate the log answers where it is certain, else the column is read.
+
+        Parameters
+        ----------
+        column
+            The name of a top-level column.
+
+        Returns
+        -------
+        pyarrow.Scalar
+            In the column's Arrow type; null where there is no value.
+
+        Raises
+        ------
+        SchemaError
+            There is no such column.
+        UnsupportedOperationError
+            Its values have no order here: structs, arrays, maps, variants.
+        DataFileError, PredicateError
+            As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.min("amount").as_py()
+        10.0
+        """
+        return self._scan.extreme("min", column)
+
+    def max(self, column: str) -> pa.Scalar:
+        """The greatest value of a column in the rows that match; see `min`.
+
+        Parameters
+        ----------
+        column
+            The name of a top-level column.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.max("amount").as_py()
+        30.0
+        """
+        return self._scan.extreme("max", column)
+
+    def explain(self) -> Explanation:
+        """Why each file is read or skipped.
+
+        Returns
+        -------
+        Explanation
+            `files` is an Arrow table of one row a live file: `path` string, `kept` bool, `rule` string. `print` shows
+            what each rule skips.
+
+        Examples
+        --------
+        >>> from delta_ds import DeltaLog
+        >>> print(DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'").explain())
+        6 of 18 files to read
+          skipped 12: (country = 'DE'): partition values
+          kept 6: may match
+        """
+        return self._scan.explain()
+
+    def _card(self) -> Card:
+        scan = self._scan
+        return Card(
+            f"Scan of {scan.snapshot.storage.url}, version {scan.snapshot.version}",
+            (
+                ("rows that match", scan.predicate_text),
+                ("files to read", scan.known_num_files),
+                ("with", ", ".join(f"_metadata.{name}" for name in scan.metadata_columns) or None),
+            ),
+            (self.schema.card_table(),),
+            ""
+            if scan.known_num_files is not None
+            else "Its files have not been looked at yet. explain() shows which are read, and why.",
+        )
+
+    def __repr__(self) -> str:
+        return repr(self._scan)
+
+
+@checked
+class Blame:
+    """The rows of a version of a table, each with the commit that last wrote it; made by `Snapshot.blame`.
+
+    Parameters
+    ----------
+    snapshot
+        The version.
+    predicate, columns, timezone
+        As in `Snapshot.blame`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from delta_ds import DeltaLog
+    >>> log = DeltaLog("/data/tracked")
+    >>> options = {"delta.enableRowTracking": "true", "userMetadata": "first load"}
+    >>> log.write(pa.table({"id": [1, 2]}), options=options), log.write(pa.table({"id": [3]}))
+    (0, 1)
+    >>> blame = log.blame("id > 1")
+    >>> blame.to_arrow().select(["id", "_commit_version", "_commit_user_metadata"]).to_pylist()[0]
+    {'id': 2, '_commit_version': 0, '_commit_user_metadata': 'first load'}
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        predicate: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        timezone: str = "UTC",
+    ) -> None:
+        from delta_ds.kernel.commands.blame.blame import Blame as BlameOfLog
+
+        self._blame = BlameOfLog(snapshot._version, predicate, columns, timezone)
+
+    @property
+    def schema(self) -> StructType:
+        """The columns asked for, then those of the commits.
+
+        `_row_id`, `_commit_version`, `_commit_timestamp`, `_commit_operation`, `_commit_user_id`, `_commit_user_name`,
+        `_commit_user_metadata`, `_commit_engine_info`, `_commit_txn_id`, `_commit_application`, `_commit_job`,
+        `_commit_notebook`.
+        """
+        return self._blame.schema
+
+    def to_batches(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> Iterator[pa.RecordBatch]:
+        """The rows as batches, file by file in log order.
+
+        Parameters
+        ----------
+        max_bytes
+            As in `Scan.to_batches`. Beside that, a few texts are kept of each commit that a row names.
+
+        Raises
+        ------
+        DeltaError
+            As `Scan.to_batches`; a commit that rows name is damaged.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = DeltaLog("/data/tracked")
+        >>> version = log.write(pa.table({"id": [1, 2]}), options={"delta.enableRowTracking": "true"})
+        >>> [batch["_commit_operation"].to_pylist() for batch in log.blame().to_batches()]
+        [['WRITE', 'WRITE']]
+        """
+        yield from self._blame.to_batches(max_bytes)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one Arrow table, in the order of `to_batches`, whose errors it has.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = DeltaLog("/data/tracked")
+        >>> version = log.write(pa.table({"id": [1, 2]}), options={"delta.enableRowTracking": "true"})
+        >>> log.blame(columns=["id"]).to_arrow().select(["id", "_row_id", "_commit_version"]).to_pydict()
+        {'id': [1, 2], '_row_id': [0, 1], '_commit_version': [0, 0]}
+        """
+        return self.to_reader().read_all()
+
+    def to_reader(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> pa.RecordBatchReader:
+        """The rows as a stream that other libraries read from, as `to_batches` gives them.
+
+        Parameters
+        ----------
+        max_bytes
+            As in `to_batches`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = DeltaLog("/data/tracked")
+        >>> version = log.write(pa.table({"id": [1, 2]}), options={"delta.enableRowTracking": "true"})
+        >>> log.blame("id = 2").to_reader().read_all().num_rows
+        1
+        """
+        import pyarrow as pa
+
+        from delta_ds.kernel.format.schema.types import arrow_schema
+
+        return pa.RecordBatchReader.from_batches(arrow_schema(self.schema), self.to_batches(max_bytes))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read it as it is, each time anew."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return repr(self._blame)
 
 
 def _dotted(paths: Sequence[Sequence[str]]) -> list[str]:

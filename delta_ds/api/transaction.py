@@ -1,16 +1,25 @@
-"""`Transaction`: the transaction of the kernel, with the version that was read as users hold it."""
+"""`Transaction`: the transaction of the kernel, with the version and the scans of it as users hold them."""
 
 from __future__ import annotations
 
-from delta_ds.api.snapshot import Snapshot
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from delta_ds.api.snapshot import Scan, Snapshot
 from delta_ds.kernel.transaction import transaction
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.log.snapshot import Snapshot as Version
+    from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.current import Current
 
 
 class Transaction(transaction.Transaction):
     """An optimistic transaction on a table: read, collect actions, commit once.
 
-    Whatever is read for the sake of the commit has to be read through the transaction, or be made known to it:
-    commits of others are checked against it. A transaction without reads that only adds files is a blind append.
+    Everything that the commit depends on has to be read through the transaction, or declared to it: other commits
+    are checked against these reads. A transaction without reads that only adds files is a blind append.
 
     Examples
     --------
@@ -25,7 +34,20 @@ class Transaction(transaction.Transaction):
     1
     """
 
-    _shown: Snapshot | None = None
+    def __init__(
+        self,
+        storage: Storage,
+        base: Snapshot | Version | None,
+        *,
+        engine_info: str | None = None,
+        use_statistics: bool = False,
+        current: Current | None = None,
+    ) -> None:
+        self._shown = base if isinstance(base, Snapshot) else None
+        version = base._version if isinstance(base, Snapshot) else base
+        super().__init__(
+            storage, version, engine_info=engine_info, use_statistics=use_statistics, current=current
+        )
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -35,3 +57,29 @@ class Transaction(transaction.Transaction):
         if self._shown is None:
             self._shown = Snapshot(self.base)
         return self._shown
+
+    def scan(
+        self,
+        predicate: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        timezone: str = "UTC",
+        metadata_columns: Sequence[str] = (),
+    ) -> Scan:
+        """A scan of the version, recorded as read: its predicate, and the files left after skipping.
+
+        Parameters
+        ----------
+        predicate, columns, timezone, metadata_columns
+            As in `Snapshot.scan`, whose errors it has.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.scan("country = 'DE'").num_files
+        2
+        """
+        found = self.recorded_scan(predicate, columns, timezone=timezone, metadata_columns=metadata_columns)
+        read = self.snapshot
+        assert read is not None  # else there was nothing to scan
+        return Scan._around(read, found)

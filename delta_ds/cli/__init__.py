@@ -1,1 +1,1 @@
-"""The command line `pydelta`: look at tables and look after them, without Spark. Needs the extra `cli`."""
+"""The command line `pydelta`: inspect and maintain tables without Spark. Needs the extra `cli`."""

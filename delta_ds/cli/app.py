@@ -1,4 +1,4 @@
-"""The program `pydelta`: its commands, and what becomes of errors."""
+"""The program `pydelta`: its commands, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from delta_ds._version import __version__
-from delta_ds.cli import differences, health, maintenance, output, rows, streams, tables
+from delta_ds.cli import differences, health, json_schemas, maintenance, output, rows, sql, streams, tables
 from delta_ds.cli.bench import command as bench
 from delta_ds.cli.ui import command as ui
 from delta_ds.events.formatter import undirected_lines
@@ -24,8 +24,8 @@ _MORE = (
     "Two more need pyspark: run (a program, with Delta in its sessions) and connect-server; see run --help."
 )
 _LOOK = (
-    tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, rows.changes, rows.blame,
-    differences.diff, health.health, health.fsck, ui.ui, bench.bench,
+    tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, sql.sql, rows.changes,
+    rows.blame, differences.diff, health.health, health.fsck, ui.ui, bench.bench, json_schemas.schema,
 )  # fmt: skip
 _CARE = (
     health.maintain,
@@ -56,7 +56,7 @@ class _Command(TyperCommand):
             if left and not ctx.resilient_parsing:
                 # Such as a value that a blank, in place of `=`, parts from the name of its option.
                 count = "an argument" if len(left) == 1 else f"{len(left)} arguments"
-                ctx.fail(f"Got {count} more than the command takes; not shown, as they may be secret")
+                ctx.fail(f"Got {count} more than the command accepts; not shown, because they may be secret")
         return left
 
 
@@ -107,7 +107,7 @@ def make_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_root)
-    for panel, commands in (("Look at a table", _LOOK), ("Look after a table", _CARE)):
+    for panel, commands in (("Look at a table", _LOOK), ("Maintain a table", _CARE)):
         for command in commands:
             app.command(cls=_Command, rich_help_panel=panel)(_interruptible(command))
     return app
@@ -153,8 +153,7 @@ def main(arguments: Sequence[str]) -> int:
     Returns
     -------
     int
-        0; 1 where something that was looked for is there; 2 where the command line is wrong; 3 where it failed; 130
-        where it was interrupted; 141 where nobody read its output to the end.
+        One of `output.STATUSES`.
     """
     try:
         streams.prepare()

@@ -18,19 +18,27 @@ from delta_ds.redaction import safe_addresses
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
 
-Table = Annotated[str, typer.Argument(metavar="TABLE", help="Its folder or URL; @v5 may follow it.")]
+Table = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Folder or URL of the table; append @v5 for version 5.")
+]
 StorageOption = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", metavar="NAME=VALUE", help="Of the store, such as aws_region=eu-west-1."),
+    typer.Option(
+        "--option", "-o", metavar="NAME=VALUE", help="Option of the store, such as aws_region=eu-west-1."
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON value in place of text for people.")]
-Version = Annotated[int | None, typer.Option("--version", "-v", help="As the table was at this version.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
+Version = Annotated[int | None, typer.Option("--version", "-v", help="Read the table at this version.")]
 Timestamp = Annotated[
-    str | None, typer.Option("--timestamp", "-t", help="As it was then: 2026-01-31, 2026-01-31 12:00:00.")
+    str | None,
+    typer.Option("--timestamp", "-t", help="Read the table at this time: 2026-01-31, 2026-01-31 12:00:00."),
 ]
-Zone = Annotated[str, typer.Option("--timezone", help="Of timestamps without one, in and out.")]
+Zone = Annotated[
+    str, typer.Option("--timezone", help="Time zone of timestamps without one, in input and output.")
+]
 Where = Annotated[
-    str | None, typer.Option("--where", "-w", metavar="PREDICATE", help="SQL, such as \"country = 'DE'\".")
+    str | None,
+    typer.Option("--where", "-w", metavar="PREDICATE", help="SQL predicate, such as \"country = 'DE'\"."),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many.")]
 

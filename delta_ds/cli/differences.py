@@ -22,21 +22,25 @@ _BETWEEN, _NULL = "\0\2", "\0\3"
 
 
 def diff(
-    left: Annotated[str, typer.Argument(metavar="A", help="A table; @v5 may follow it.")],
+    left: Annotated[
+        str, typer.Argument(metavar="A", help="Folder or URL of a table; append @v5 for version 5.")
+    ],
     right: Annotated[str, typer.Argument(metavar="B", help="The same.")],
     key: Annotated[
         str | None,
-        typer.Option("--key", "-k", help="Compare rows by these columns: id or a,b. Holds both in memory."),
+        typer.Option(
+            "--key", "-k", help="Compare rows by these key columns: id or a,b. Loads both tables into memory."
+        ),
     ] = None,
     where: Where = None,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 1 where anything differs.")
+        bool, typer.Option("--exit-code", help="Exit with status 1 if anything differs.")
     ] = False,
     zone: Zone = "UTC",
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """What differs: columns, properties, protocol, files, and with --key rows."""
+    """Compare two tables or versions: columns, properties, protocol, files, and with --key rows."""
     (_, before), (_, after) = (open_at(path, option, zone=zone) for path in (left, right))
     found: dict[str, Any] = {
         "schema": _mapping_difference(_columns(before), _columns(after)),
@@ -133,7 +137,7 @@ def _keyed(snapshot: Snapshot, key: tuple[str, ...], where: str | None, zone: st
         )
     rows = Scan(snapshot, where, timezone=zone).to_arrow()
     if any(pa.types.is_nested(rows.schema.field(name).type) for name in key):
-        raise typer.BadParameter("columns with parts are no keys", param_hint="--key")
+        raise typer.BadParameter("nested columns cannot be keys", param_hint="--key")
     return rows
 
 

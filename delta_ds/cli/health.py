@@ -15,24 +15,36 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.fsck.findings import Finding
 
 
-def health(table: Table, option: StorageOption = None, json: Json = False) -> None:
-    """How a table does by its log: small files, deleted rows, files nobody needs, and the commands that are due."""
+def health(
+    table: Table,
+    log_only: Annotated[
+        bool, typer.Option("--log-only", help="Do not list the table's folder for files that are missing.")
+    ] = False,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Report small files, deleted rows, unneeded and missing files of a table, and the commands that are due."""
     from dataclasses import asdict
 
     from delta_ds.kernel.commands.health import health as look
 
-    found = asdict(look(open_log(table, option)))
+    with progress_bar(json):
+        state = look(open_log(table, option), files=not log_only)
+    found = asdict(state)
     if json:
         output.print_json(found)
-        return
-    due = found.pop("due")
-    found["size_in_bytes"] = size_text(found["size_in_bytes"])
-    output.print_record({name.replace("_", " "): value for name, value in found.items() if value is not None})
-    output.print_line()
-    for each in due:
-        output.print_line(f"due: {each['command']}: {each['reason']}", style="bold yellow")
-    if not due:
-        output.print_line("nothing is due")
+    else:
+        found["size_in_bytes"] = size_text(state.size_in_bytes)
+        output.print_record(
+            {name.replace("_", " "): v for name, v in found.items() if name != "due" and v is not None}
+        )
+        output.print_line()
+        for each in state.due:
+            output.print_line(f"due: {each.command}: {each.reason}", style="bold yellow")
+        if not state.due:
+            output.print_line(state.nothing_due)
+    if state.missing_files:
+        raise typer.Exit(output.FOUND)
 
 
 def maintain(
@@ -41,12 +53,12 @@ def maintain(
         bool, typer.Option("--vacuum", help="Also delete files, with the table's own retention.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what would be done, and why.")
+        bool, typer.Option("--dry-run", help="Only print what would be done, and why.")
     ] = False,
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Do what is due: compaction, purge of deleted rows, statistics, VACUUM, checkpoint; status 1 after a conflict."""
+    """Run what is due: compaction, purge of deleted rows, statistics, VACUUM, checkpoint; status 1 after a conflict."""
     from delta_ds.kernel.commands.maintain import maintain as run
 
     with progress_bar(json):
@@ -69,7 +81,7 @@ def fsck(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Look for damage: missing files, gaps in the log, wrong checkpoints; exit status 1 where there is any."""
+    """Look for damage: missing files, gaps in the log, wrong checkpoints; exit status 1 if there is any."""
     from delta_ds.kernel.commands.fsck.command import check
 
     with progress_bar(json):

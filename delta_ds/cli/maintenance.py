@@ -42,15 +42,17 @@ def checkpoint(table: Table, option: StorageOption = None, json: Json = False) -
 
 def vacuum(
     table: Table,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be deleted.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be deleted.")] = False,
     retain_hours: Annotated[
-        float | None, typer.Option("--retain-hours", help="In place of what the table's property says.")
+        float | None, typer.Option("--retain-hours", help="Retention to use instead of the table's property.")
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also with less than the table's retention: readers may lose files."),
+        typer.Option("--force", help="Allow less than the table's retention: readers may lose files."),
     ] = False,
-    lite: Annotated[bool, typer.Option("--lite", help="Find files by the log, without a listing.")] = False,
+    lite: Annotated[
+        bool, typer.Option("--lite", help="Find files with the log, without listing folders.")
+    ] = False,
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
@@ -90,16 +92,16 @@ def restore(
     table: Table,
     version: Annotated[int | None, typer.Option("--version", "-v", help="Back to this version.")] = None,
     timestamp: Annotated[
-        str | None, typer.Option("--timestamp", "-t", help="Back to how it was then.")
+        str | None, typer.Option("--timestamp", "-t", help="Restore the version of this time.")
     ] = None,
     zone: Zone = "UTC",
     ignore_missing_files: Annotated[
-        bool, typer.Option("--ignore-missing-files", help="Bring back what is left where files are gone.")
+        bool, typer.Option("--ignore-missing-files", help="Restore the remaining files if some are missing.")
     ] = False,
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Commit the state of an earlier version as the newest."""
+    """Restore an earlier version, as a new commit."""
     from delta_ds.kernel.commands.restore import restore as run
 
     if (version is None) == (timestamp is None):
@@ -122,7 +124,9 @@ def convert(
     folder: Annotated[str, typer.Argument(help="A folder of Parquet files.")],
     partition_by: Annotated[
         str | None,
-        typer.Option("--partition-by", help="Columns of folders with types: 'year INT, country STRING'."),
+        typer.Option(
+            "--partition-by", help="Partition columns with their types: 'year INT, country STRING'."
+        ),
     ] = None,
     no_statistics: Annotated[
         bool, typer.Option("--no-statistics", help="Do not read the files' footers for statistics.")
@@ -131,7 +135,7 @@ def convert(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Make a table of a folder of Parquet files, in place: CONVERT TO DELTA."""
+    """Convert a folder of Parquet files to a table, in place, as CONVERT TO DELTA."""
     from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 
     with progress_bar(json):
@@ -142,7 +146,7 @@ def convert(
             timezone=zone,
         )
     if done is None:
-        _tell({"version": None}, "nothing to do: it is a table already", json)
+        _tell({"version": None}, "nothing to do: it already is a table", json)
         return
     count = done.num_converted_files
     _tell({"version": done.version, "numFiles": count}, f"{count} files are a table now", json)

@@ -20,9 +20,17 @@ from delta_ds.cli.streams import tell, writing
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base.terminal import visible
 
-# Exit statuses beside 0: what was looked for is there, the command line is wrong, the command failed, Ctrl+C, and
-# whoever read the output has gone.
-FOUND, USAGE, FAILED, INTERRUPTED, UNREAD = 1, 2, 3, 130, 141
+DONE, FOUND, USAGE, FAILED, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
+# What each exit status says.
+STATUSES = {
+    DONE: "the command did what it was asked to",
+    FOUND: "`fsck` found damage, `health` missing files, `diff --exit-code` a difference; a commit of somebody else "
+    "contradicted a step of `maintain`",
+    USAGE: "the command line is wrong: nothing was done",
+    FAILED: "the command failed, or its output could not be written, as on a full disk",
+    INTERRUPTED: "Ctrl+C, or a signal to end: the table is at a version that it had, or at a whole new one",
+    UNREAD: "whoever read the output has gone, as `head` does",
+}
 # Lines that stand for themselves before the rest is only counted.
 MOST_LINES = 20
 
@@ -109,6 +117,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right:
         table.add_row(*map(text_of, row))
     with writing():
         _console.print(table)
+
+
+def cut(text: str, cells: int) -> str:
+    """A text as a terminal is shown it, of so many cells at most."""
+    shown_text = text_of(text)
+    shown_text.truncate(cells, overflow="ellipsis")
+    return shown_text.plain
+
+
+def cells_of(text: str) -> int:
+    """How wide a terminal shows a text."""
+    return text_of(text).cell_len
 
 
 def print_record(record: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(json: bool) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Bars of the phases of commands, and of what is told by hand, on the error stream of a terminal; nowhere else."""
+    """Bars of the phases of commands, and of phases without reports, on the error stream of a terminal only."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -24,24 +24,26 @@ from delta_ds.cli.arguments import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SHOWN_ROWS = 20
+SHOWN_ROWS = 20
 
-Rows = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many rows.")]
-Columns = Annotated[str | None, typer.Option("--columns", "-c", help="These only, in this order: a,b")]
+Rows = Annotated[int, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", "-c", help="Only these columns, in this order: a,b")
+]
 
 
 def show(
     table: Table,
     where: Where = None,
     columns: Columns = None,
-    limit: Rows = _SHOWN_ROWS,
+    limit: Rows = SHOWN_ROWS,
     version: Version = None,
     timestamp: Timestamp = None,
     zone: Zone = "UTC",
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """The first rows of a table, or of those that match a predicate."""
+    """Print the first rows of a table, or the first that match a predicate."""
     from delta_ds.kernel.files.scan.scan import Scan
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
@@ -54,20 +56,20 @@ def show(
 def changes(
     table: Table,
     start: Annotated[int | None, typer.Option("--from", help="The first version.")] = None,
-    end: Annotated[int | None, typer.Option("--to", help="The last version; by default the newest.")] = None,
-    net: Annotated[bool, typer.Option("--net", help="What the changes of each key come to.")] = False,
-    latest: Annotated[bool, typer.Option("--latest", help="The last change of each key.")] = False,
-    key: Annotated[str | None, typer.Option("--key", help="The columns that tell rows apart: a,b")] = None,
-    limit: Rows = _SHOWN_ROWS,
+    end: Annotated[int | None, typer.Option("--to", help="Last version; by default the newest.")] = None,
+    net: Annotated[
+        bool, typer.Option("--net", help="Reduce the changes of each key to their net effect.")
+    ] = False,
+    latest: Annotated[bool, typer.Option("--latest", help="Print only the last change of each key.")] = False,
+    key: Annotated[str | None, typer.Option("--key", help="Key columns: a,b")] = None,
+    limit: Rows = SHOWN_ROWS,
     zone: Zone = "UTC",
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Rows of the change data feed of some versions; without --from, of the last one."""
+    """Print the change data feed of some versions; without --from, of the newest."""
     if net and latest:
-        raise typer.BadParameter(
-            "--net and --latest say each what becomes of a key's changes; give one of them"
-        )
+        raise typer.BadParameter("--net and --latest exclude each other; give one of them")
     keys = None if key is None else column_names(key, "--key")
     kind = "net" if net else "latest" if latest else None
     log = open_log(table, option)
@@ -91,14 +93,14 @@ def blame(
     table: Table,
     where: Where = None,
     columns: Columns = None,
-    limit: Rows = _SHOWN_ROWS,
+    limit: Rows = SHOWN_ROWS,
     version: Version = None,
     timestamp: Timestamp = None,
     zone: Zone = "UTC",
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Rows, each with the commit that last wrote it; the table must track rows."""
+    """Print rows, each with the commit that last wrote it; the table must track rows."""
     from delta_ds.kernel.commands.blame.blame import Blame
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
@@ -115,7 +117,7 @@ def blame(
         row["_commit_timestamp"] = None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"
     shown = [[row[name] for name in (*own, *_SHOWN_FACTS)] for row in rows]
     output.print_table((*own, *_SHOWN_FACTS.values()), shown, right=("version",))
-    _tell_of_more(more, limit)
+    tell_of_more(more, limit)
 
 
 def _print(names: list[str], batches: Iterator[pa.RecordBatch], limit: int, json: bool) -> None:
@@ -124,19 +126,23 @@ def _print(names: list[str], batches: Iterator[pa.RecordBatch], limit: int, json
         output.print_json(rows)
         return
     output.print_table(names, [list(row.values()) for row in rows])
-    _tell_of_more(more, limit)
+    tell_of_more(more, limit)
 
 
-def _tell_of_more(more: bool, limit: int) -> None:
+def tell_of_more(more: bool, limit: int | None) -> None:
+    """Say that there are more rows than were shown."""
     if more:
         output.print_line(f"... only the first {limit} rows: --limit shows more", style="dim")
 
 
-def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> tuple[list[dict[str, Any]], bool]:
-    """The first rows, and whether there are more."""
+def first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> tuple[list[dict[str, Any]], bool]:
+    """The first rows, and whether there are more; all without a limit."""
     rows: list[dict[str, Any]] = []
     for batch in batches:
+        if limit is None:
+            rows += batch.to_pylist()
+            continue
         rows += batch.slice(0, limit + 1 - len(rows)).to_pylist()
         if len(rows) > limit:
             break
-    return rows[:limit], len(rows) > limit
+    return rows[:limit], limit is not None and len(rows) > limit

@@ -18,7 +18,7 @@ class OutputError(Exception):
     Attributes
     ----------
     reader_gone
-        Whether whoever read it has heard enough, as `head` has.
+        Whether the reader has closed the stream, as `head` does.
     """
 
     def __init__(self, text: str, *, reader_gone: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -25,9 +26,10 @@ from delta_ds.cli.arguments import (
 from delta_ds.kernel.base.card import size_text
 from delta_ds.kernel.format.actions import counted_rows
 from delta_ds.kernel.format.schema.types import StructType
-from delta_ds.kernel.log.history import datetime_of, made_by
+from delta_ds.kernel.log.history import datetime_of, effect_of, made_by
 
 _DETAIL_TIMES = ("createdAt", "lastModified")
+_SHORT_LINE = 80
 _FILE_COLUMNS = ("path", "size", "partitionValues", "numRecords")
 
 
@@ -38,7 +40,7 @@ def detail(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """What DESCRIBE DETAIL tells: id, location, columns, files, bytes, properties, protocol and features."""
+    """Describe a table, as DESCRIBE DETAIL: id, location, columns, files, bytes, properties, protocol, features."""
     _, snapshot = open_at(table, option, version, timestamp)
     found: dict[str, Any] = {"version": snapshot.version, **Snapshot(snapshot).detail()}
     for name in _DETAIL_TIMES:
@@ -59,14 +61,14 @@ def properties(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="Set one, as ALTER TABLE ... SET TBLPROPERTIES does."
+            "--set", metavar="NAME=VALUE", help="Set a property, as ALTER TABLE ... SET TBLPROPERTIES does."
         ),
     ] = None,
     unset: Annotated[list[str] | None, typer.Option("--unset", metavar="NAME", help="Take one away.")] = None,
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """The properties of a table, after those that are set and unset here."""
+    """Show the properties of a table; --set and --unset change them first."""
     from delta_ds.kernel.transaction.alter.properties import set_properties, unset_properties
 
     log = open_log(table, option)
@@ -82,30 +84,59 @@ def properties(
         output.print_table(("property", "value"), sorted(found.items()))
 
 
-def history(table: Table, limit: Limit = None, option: StorageOption = None, json: Json = False) -> None:
-    """What was committed, newest first: DESCRIBE HISTORY."""
+def history(
+    table: Table,
+    limit: Limit = None,
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide", help="Print all parameters, metrics, engine and user, in lines of any length."
+        ),
+    ] = False,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """List the commits, newest first, as DESCRIBE HISTORY."""
     entries = open_log(table, option).history(limit)
     if json:
         output.print_json(entries)
-        return
+    elif wide:
+        _print_wide(entries)
+    else:
+        _print_short(entries)
+
+
+def _print_short(entries: Sequence[dict[str, Any]]) -> None:
+    """A line a commit, in the width that every terminal has."""
+    rows = [
+        (
+            str(entry["version"]),
+            f"{entry['timestamp']:%Y-%m-%d %H:%M:%S}",
+            output.cut(entry["operation"] or "", 20),
+        )
+        for entry in entries
+    ]
+    heads = ("version", "timestamp", "operation")
+    taken = sum(
+        max([len(head), *(output.cells_of(row[n]) for row in rows)]) + 2 for n, head in enumerate(heads)
+    )
+    told = [output.cut(effect_of(entry) or _parameters(entry), _SHORT_LINE - taken) for entry in entries]
+    lines = [(*row, text) for row, text in zip(rows, told, strict=True)]
+    output.print_table((*heads, "what it did"), lines, right=("version",))
+
+
+def _print_wide(entries: Sequence[dict[str, Any]]) -> None:
     makers = [made_by(entry) for entry in entries]
     told = any(makers)
+    heads = ("version", "timestamp", "operation", "parameters", "metrics", "engine")
     output.print_table(
-        (
-            "version",
-            "timestamp",
-            "operation",
-            "parameters",
-            "metrics",
-            "engine",
-            *(["made by"] if told else []),
-        ),
+        (*heads, *(["made by"] if told else [])),
         [
             (
                 entry["version"],
                 f"{entry['timestamp']:%Y-%m-%d %H:%M:%S}",
                 entry["operation"],
-                _pairs(entry["operationParameters"]),
+                _parameters(entry),
                 _pairs({name: n for name, n in (entry["operationMetrics"] or {}).items() if n != "0"}),
                 entry["engineInfo"],
                 *([maker] if told else []),
@@ -116,11 +147,15 @@ def history(table: Table, limit: Limit = None, option: StorageOption = None, jso
     )
 
 
+def _parameters(entry: dict[str, Any]) -> str:
+    return _pairs(entry["operationParameters"])
+
+
 def files(
     table: Table,
     where: Where = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="All files, and why each is read or skipped.")
+        bool, typer.Option("--explain", help="List all files, with the reason why each is read or skipped.")
     ] = False,
     version: Version = None,
     timestamp: Timestamp = None,
@@ -129,7 +164,7 @@ def files(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """The data files of a table, or those that a predicate reads."""
+    """List the data files of a table, or those that a predicate reads."""
     from delta_ds.kernel.files.scan.scan import Scan
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
@@ -158,7 +193,7 @@ def log(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """The actions of one version, the newest if none is given."""
+    """Print the actions of one version, by default the newest."""
     from itertools import islice
 
     from delta_ds.kernel.log.commit import read_commits

@@ -14,7 +14,7 @@ CANNOT_WRITE_INTO_VIEW = ErrorCondition(
     "DELTA_CANNOT_WRITE_INTO_VIEW",
     UnsupportedOperationError,
     "0A000",
-    "{table} is a view, which no table takes the place of. Nothing was written",
+    "{table} is a view, and a table cannot replace a view. Nothing was written",
     parameters=("table",),
 )
 HISTORICAL_VERSION_IS_NO_TARGET = ErrorCondition(
@@ -28,7 +28,7 @@ CREATE_TABLE_SET_LOCATION = ErrorCondition(
     "DELTA_TABLE_LOCATION_MISMATCH",
     UnsupportedOperationError,
     "0A000",
-    "{table} lies at {location}, and cannot be replaced by a table at {given}. Drop it first, or leave LOCATION out. "
+    "{table} is at {location} and cannot be replaced by a table at {given}. Drop it first, or leave LOCATION out. "
     "Nothing was written",
 )
 LOGIN_IN_NAME = ErrorCondition(
@@ -71,15 +71,15 @@ NO_TABLE_AT_PATH = ErrorCondition(
     parameters=("path",),
 )
 NO_PARTITION_AT_PATH = NO_TABLE_AT_PATH.also(
-    "the Delta table at {table} has no rows in the partition {partition} at {version}, which {path} stands for. Read "
-    "the table, and filter it",
+    "the Delta table at {table} has no rows in the partition {partition} at {version}, which {path} names. Read the "
+    "table and filter it",
 )
 NON_PARTITION_COLUMN_IN_PATH = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_SPECIFIED",
     SchemaError,
     "42P10",
-    "{path} stands for rows of the Delta table at {table} by columns that are none of its partition columns: "
-    "{columnList}; it is partitioned by {partitionColumns}. Read the table, and filter it",
+    "{path} names rows of the Delta table at {table} by columns that are none of its partition columns: "
+    "{columnList}; it is partitioned by {partitionColumns}. Read the table and filter it",
     parameters=("columnList", "path"),
 )
 UNSUPPORTED_STATEMENT = ErrorCondition(
@@ -92,9 +92,9 @@ TABLE_CHANGES_ARGUMENTS = ErrorCondition(
     "DELTA_INVALID_TABLE_VALUE_FUNCTION",
     InvalidOptionError,
     "22000",
-    "{function} was given {given} arguments: it takes a table, the first version or timestamp, if wanted the last "
-    "one, and for net changes 'net' or 'latest' and the keys, as in 'a, b'. All of them are constants that are not "
-    "NULL, but that a NULL in place of the last version stands for the latest where keys follow",
+    "{function} was given {given} arguments: it takes a table, the first version or timestamp, optionally the last "
+    "one, and for net changes 'net' or 'latest' and the keys, as in 'a, b'. All of them are constants and not NULL, "
+    "except that with keys NULL as the last version means the latest",
     parameters=("function",),
 )
 TABLE_CHANGES_NULL_BOUNDARY = ErrorCondition(
@@ -138,7 +138,7 @@ EXPECT_TABLE_NOT_VIEW = ErrorCondition(
     "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
     NotADeltaTableError,
     "42809",
-    "'{operation}' expects a table, but {viewName} is a view. Name the table that it is made of",
+    "'{operation}' expects a table, but {viewName} is a view. Name the table below the view",
     parameters=("operation", "viewName"),
 )
 CLONE_UNSUPPORTED_SOURCE = ErrorCondition(
@@ -152,8 +152,8 @@ CONVERT_MANAGED_NOT_ALLOWED = ErrorCondition(
     "DELTA_CONVERSION_UNSUPPORTED_MANAGED_TABLE",
     UnsupportedOperationError,
     "0AKDC",
-    "the files of {table} were converted, but its metastore would delete them with the entry that has to be made "
-    "anew. Use them by their path, {location}",
+    "the files of {table} were converted, but the metastore would delete them together with the entry that has to be "
+    "replaced. Use them by their path, {location}",
     parameters=("table",),
 )
 VIEW_NOT_A_TABLE = ErrorCondition(
@@ -168,7 +168,7 @@ UNKNOWN_CATALOG_SETTING = ErrorCondition(
     "DELTA_UNKNOWN_CATALOG_SETTING",
     InvalidOptionError,
     "42616",
-    "there is no setting {setting} of a catalog: those that there are: {known:list}{hint}",
+    "there is no setting {setting} of a catalog: known are {known:list}{hint}",
     parameters=("setting",),
     family="argument",
 )
@@ -192,7 +192,7 @@ CATALOG_NAMESPACE = ErrorCondition(
     "DELTA_CATALOG_NAMESPACE",
     InvalidOptionError,
     "42601",
-    "{table} is no name of a table: in the catalog {catalog} a name is {catalog}.schema.table",
+    "{table} is not the name of a table: in the catalog {catalog} a name is {catalog}.schema.table",
     parameters=("table", "catalog"),
     family="argument",
 )
@@ -208,6 +208,6 @@ CATALOG_CANNOT = ErrorCondition(
     "DELTA_CATALOG_CANNOT",
     UnsupportedOperationError,
     "0A000",
-    "{what} is not done in the catalog {catalog}, which is {coordinator}; use its own tools. Nothing was changed",
+    "{what} is not supported in the catalog {catalog}, which is {coordinator}; use its own tools. Nothing was changed",
     parameters=("what", "catalog"),
 )

@@ -37,8 +37,8 @@ CANNOT_MODIFY_APPEND_ONLY = ErrorCondition(
 )
 CORRUPT_LOG_FILE = ErrorCondition("DELTA_CORRUPT_LOG_FILE", CorruptLogFileError, "XXKDS")
 LOG_FILE_CUT_SHORT = CORRUPT_LOG_FILE.also(
-    "{path} of {table} came with {found} of the {listed} bytes that it is listed with: it was cut short on its way, or "
-    "written anew. Read it again; if that does not help, restore the file from a backup",
+    "{path} of {table} came with {found} of the {listed} bytes that it is listed with: it was cut off on the way, or "
+    "replaced in between. Read it again; if that does not help, restore the file from a backup",
 )
 ERROR = ErrorCondition("DELTA_ERROR", DeltaError, "XXKDS")
 FAILED_READ_FILE = ErrorCondition("FAILED_READ_FILE", DataFileError, "KD001", family="state")
@@ -48,9 +48,14 @@ ADD_COLUMNS_OPTIONS = ILLEGAL_OPTION.also(
 )
 PATH_MISSING = ILLEGAL_OPTION.also("the option 'path' is missing: use .load('/path/of/the/table')")
 OPTION_OF_THE_LOG = ILLEGAL_OPTION.also(
-    "option {option!r} says where a table lies, or how its store is reached: give it to DeltaLog(path, "
+    "option {option!r} sets the location of a table, or the access to its store: pass it to DeltaLog(path, "
     "storage_options), and not to its write. Nothing was written",
     parameters=("option",),
+)
+OPTIONS_OF_NAMED_TABLE = ILLEGAL_OPTION.also(
+    "options {options} of the new table {table} cannot go to a server of Spark Connect along with its name, as they "
+    "would stand in a statement: set them in the server's session, or give a path with .location(...) and no name. "
+    "Nothing was made",
 )
 WRITTEN_BY_OTHER_FORMAT = ILLEGAL_OPTION.also(
     "{table} is a table of pydelta, it cannot be written with format({format!r})"
@@ -103,8 +108,8 @@ OUTPUT_MODE_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
 STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")
 STORAGE_ERROR = ErrorCondition("DELTA_STORAGE_ERROR", StorageError, "58030")
 CAME_SHORT = STORAGE_ERROR.also(
-    "{path} came with {found} bytes, and the store says that it has {size}: something between here and the store, as a "
-    "proxy or a cache, cuts what it hands on. Try again; if it stays so, look for that",
+    "{path} came with {found} bytes, and the store says that it has {size}: something between here and the store, "
+    "such as a proxy or a cache, cuts off the data. Try again; if that does not help, check the proxy",
     parameters=("path",),
 )
 TABLE_ALREADY_EXISTS = ErrorCondition("DELTA_TABLE_ALREADY_EXISTS", TableExistsError, "42P07")

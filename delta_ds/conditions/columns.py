@@ -73,8 +73,8 @@ FIELD_NOT_FOUND = ErrorCondition(
     "FIELD_NOT_FOUND",
     SchemaError,
     "42704",
-    "column {added!r} shall go behind {column!r}, which is not in {struct}; there are: {names:list}. "
-    "Nothing was changed",
+    "column {added!r} cannot be placed after {column!r}, which is not in {struct}; there are: {names:list}. Nothing "
+    "was changed",
     parameters=("column",),
 )
 GENERATED_COLUMNS_DATA_TYPE_MISMATCH = ErrorCondition(
@@ -96,14 +96,14 @@ IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
     UnsupportedOperationError,
     "429BQ",
-    "column {column} of {table} is no identity column, so there is nothing to be synced. Nothing was changed",
+    "column {column} of {table} is not an identity column, so there is nothing to sync. Nothing was changed",
 )
 IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
     UnsupportedOperationError,
     "429BQ",
-    "{column} of {table} is an identity column, of which only the comment, the name and the place can be "
-    "changed. Nothing was changed",
+    "{column} of {table} is an identity column, of which you can only change the comment, the name and the position. "
+    "Nothing was changed",
     parameters=("column",),
 )
 IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED = ErrorCondition(
@@ -175,8 +175,8 @@ UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE = ErrorCondition(
     "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
     UnsupportedOperationError,
     "0AKDC",
-    "{column} of {table} cannot be dropped, it is what {struct} consists of; only columns and fields of "
-    "structs can. Nothing was changed",
+    "{column} of {table} cannot be dropped, it is a part of {struct}; only columns and fields of structs can be "
+    "dropped. Nothing was changed",
     parameters=("column",),
 )
 UNSUPPORTED_DROP_PARTITION_COLUMN = ErrorCondition(

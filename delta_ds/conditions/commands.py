@@ -62,8 +62,8 @@ CREATE_TABLE_WITH_NON_EMPTY_LOCATION = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
     TableExistsError,
     "42601",
-    "cannot clone to {tableId}: there is {what} already. Nothing was written; choose another place, or "
-    "set replace to take the place of a table without rows",
+    "cannot clone to {tableId}: there is {what} already. Nothing was written; choose another location, or set "
+    "replace to replace a table without rows",
     parameters=("tableId", "tableLocation"),
 )
 CREATE_TABLE_OVER_FILES = CREATE_TABLE_WITH_NON_EMPTY_LOCATION.also(
@@ -124,8 +124,8 @@ FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION = ErrorCondi
     "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
     UnsupportedFeatureError,
     "55000",
-    "table feature {feature!r} cannot be dropped: versions of {table} need it; cut them off: give "
-    "truncateHistory. Nothing was written",
+    "table feature {feature!r} cannot be dropped: versions of {table} need it; set truncateHistory to remove them. "
+    "Nothing was written",
     parameters=("feature",),
     family="state",
 )
@@ -159,8 +159,8 @@ FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED = ErrorCondition(
     "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
     UnsupportedFeatureError,
     "42000",
-    "table feature {feature!r} cannot be dropped: history need not be cut off for a feature of writers: "
-    "leave truncateHistory out. Nothing was written",
+    "table feature {feature!r} cannot be dropped: a feature of writers does not need a shorter history: leave "
+    "truncateHistory out. Nothing was written",
     parameters=("feature",),
     family="state",
 )
@@ -196,7 +196,7 @@ FILE_NOT_FOUND = ErrorCondition(
     "DELTA_FILE_NOT_FOUND",
     DataFileError,
     "42K03",
-    "there is no folder {path} to convert. Nothing was written",
+    "the folder {path} does not exist, so it cannot be converted. Nothing was written",
     parameters=("path",),
     family="state",
 )
@@ -204,9 +204,9 @@ MISSING_FILES_UNEXPECTED_VERSION = ErrorCondition(
     "DELTA_MISSING_FILES_UNEXPECTED_VERSION",
     DataFileError,
     "42K03",
-    "Not all files of version {version} of table {table} are available any more, a VACUUM may have "
-    "deleted them: {files:list}{more}. Nothing was written. Restore to a more recent version, or set "
-    "spark.sql.files.ignoreMissingFiles to true to restore what is left",
+    "Not all files of version {version} of table {table} are available any more, a VACUUM may have deleted them: "
+    "{files:list}{more}. Nothing was written. Restore a more recent version, or set "
+    "spark.sql.files.ignoreMissingFiles to true to restore the files that still exist",
     parameters=("version", "files", "count"),
     family="state",
 )
@@ -249,8 +249,8 @@ CLONE_INTO_ITSELF = ErrorCondition(
     "DELTA_CLONE_INTO_ITSELF",
     InvalidOptionError,
     "22023",
-    "a table cannot be cloned to {table}, where it lies itself, or into its own folder or one above it: VACUUM of "
-    "the outer table would delete the files of the inner one. Nothing was written; choose a folder beside it",
+    "a table cannot be cloned to {table}: that is its own folder, or a folder inside or above it: VACUUM of the "
+    "outer table would delete the files of the inner one. Nothing was written; choose a folder beside it",
     parameters=("table",),
     family="argument",
 )
@@ -267,10 +267,10 @@ CLONE_FILE_ELSEWHERE = ErrorCondition(
     "DELTA_CLONE_FILE_ELSEWHERE",
     UnsupportedOperationError,
     "0A000",
-    "{table} has at version {version} {files} file(s) that a deep clone does not copy, {path} among them: it lies at "
-    "{place}, neither in the table's folder nor in that of a table of which the log says that this one is a clone, and "
-    "who wrote the log need not be one who may read it. Nothing was written. If the files are to be copied, allow the "
-    "folders that they lie in: clone(..., filesFrom=[...])",
+    "{table} has at version {version} {files} file(s) that a deep clone does not copy, {path} among them: it is at "
+    "{place}, which is neither in the table's folder nor in that of a table that the log names as the source of this "
+    "clone. The author of the log may have no right to read it. Nothing was written. To copy the files, allow their "
+    "folders: clone(..., filesFrom=[...])",
     parameters=("table", "version", "path"),
     family="operation",
 )
@@ -278,8 +278,8 @@ CLONE_FILE_NOT_PARQUET = ErrorCondition(
     "DELTA_CLONE_FILE_NOT_PARQUET",
     DataFileError,
     "KD001",
-    "{path} of version {version} of {table} is no Parquet file, and is not copied ({reason}). Nothing was cloned; see "
-    "what `pydelta fsck` says of the table",
+    "{path} of version {version} of {table} is not a Parquet file, so it was not copied ({reason}). Nothing was "
+    "cloned; see what `pydelta fsck` says of the table",
     parameters=("path", "table", "version"),
     family="runtime",
 )

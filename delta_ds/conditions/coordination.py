@@ -36,12 +36,12 @@ COORDINATOR_KEEPS_NO_SECRETS = ErrorCondition(
     InvalidOptionError,
     "42616",
     "{coordinator} keeps the storage options of table {table} and gives them to everybody, and {option!r} may be "
-    "secret: nothing was done; give it to delta_ds.catalog(...), or to whoever opens the table",
+    "secret: nothing was done; pass it to delta_ds.catalog(...), or to each program that opens the table",
     parameters=("option", "coordinator", "table"),
     family="argument",
 )
 COORDINATOR_LOCATION_MISSING = COORDINATOR_OPTION_MISSING.also(
-    "{coordinator} does not say where tables lie: give the location of the new table {table}",
+    "{coordinator} does not choose locations of tables: give the location of the new table {table}",
     parameters=("coordinator", "table"),
 )
 COORDINATOR_AND_DYNAMODB = UNKNOWN_COMMIT_COORDINATOR.also(
@@ -68,7 +68,7 @@ COORDINATOR_FULL = ErrorCondition(
     StorageError,
     "54000",
     "cannot commit to table {table}: {coordinator} stores as many commits as it can that are not yet in the log, and "
-    "they could not be put there. Nothing was committed; look after the table's store ({reason})",
+    "they could not be put there. Nothing was committed; check the table's store ({reason})",
     parameters=("table", "coordinator"),
     family="runtime",
 )
@@ -92,8 +92,8 @@ COORDINATOR_LOCATION_MISMATCH = ErrorCondition(
     "DELTA_COORDINATOR_LOCATION_MISMATCH",
     InvalidOptionError,
     "42616",
-    "table {table} of {coordinator} lies at {location}, not at {path}; nothing was read or written. Give the table's "
-    "own path, or the name of the table that lies there",
+    "table {table} of {coordinator} is at {location}, not at {path}; nothing was read or written. Use the table's "
+    "own path, or the name of the table at that path",
     parameters=("table", "coordinator", "location", "path"),
     family="argument",
 )
@@ -131,7 +131,7 @@ MAINTENANCE_NOT_ALLOWED = ErrorCondition(
     UnsupportedOperationError,
     "42KD4",
     "{operation} is not allowed on table {table}: {coordinator} manages it and does not permit {permission}. Nothing "
-    "was changed; whoever runs the coordinator can permit it",
+    "was changed; the operator of the coordinator can permit it",
     parameters=("operation", "table", "permission"),
     family="operation",
 )
@@ -139,8 +139,8 @@ PUBLISHED_COMMIT_MISSING = ErrorCondition(
     "DELTA_PUBLISHED_COMMIT_MISSING",
     StorageError,
     "XXKDS",
-    "{coordinator} says that version {version} of table {table} is published, but {path} is not there; restore it, or "
-    "register the table anew with the versions that its log has",
+    "{coordinator} says that version {version} of table {table} is published, but {path} is not there; restore it, "
+    "or register the table again with the versions of its log",
     parameters=("table", "version", "path"),
     family="state",
 )
@@ -149,7 +149,7 @@ PUBLISHED_COMMIT_DIFFERS = ErrorCondition(
     StorageError,
     "XXKDS",
     "{path} of table {table} is not the commit that {coordinator} ratified as version {version}: somebody wrote it "
-    "past the coordinator. Move it elsewhere; the ratified commit takes its place with the next one",
+    "past the coordinator. Move it elsewhere; the next commit publishes the ratified one there",
     parameters=("table", "version", "path"),
     family="state",
 )
@@ -170,13 +170,13 @@ MANAGED_FEATURE_NEEDED = ErrorCondition(
     family="operation",
 )
 CATALOG_PROPERTY_NEEDED = MANAGED_FEATURE_NEEDED.also(
-    "{property} of {table} stays {value!r}, as the catalog that manages the table wants it; nothing was written. Leave "
-    "it out",
+    "{property} of {table} stays {value!r}, because the catalog that manages the table requires it; nothing was "
+    "written. Leave it out",
     parameters=("property", "value", "table"),
 )
 CATALOG_WANTS_FEATURES = CATALOG_MANAGED_MISMATCH.also(
-    "table {table} cannot be made: its catalog wants features of new tables that cannot be written: {features:list}. "
-    "Nothing was written; make it by another engine, or use a newer version of delta_ds",
+    "table {table} cannot be made: its catalog requires features that cannot be written: {features:list}. Nothing "
+    "was written; make it by another engine, or use a newer version of delta_ds",
     parameters=("table", "features"),
 )
 IN_COMMIT_TIMESTAMPS_NEEDED = MANAGED_FEATURE_NEEDED.also(
@@ -198,7 +198,7 @@ UNMANAGED_TABLE_THERE = ErrorCondition(
     "DELTA_UNMANAGED_TABLE_AT_LOCATION",
     StorageError,
     "42P07",
-    "at {table} there is a table already, of which {coordinator} knows no version; nothing was written. A table is "
+    "a table already exists at {table}, and {coordinator} knows no version of it; nothing was written. A table is "
     "catalog-managed from its creation or never: copy its rows into a new one",
     parameters=("table", "coordinator"),
     family="state",

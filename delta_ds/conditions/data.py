@@ -5,6 +5,7 @@ from __future__ import annotations
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     DataFileError,
+    DeltaError,
     InvalidOptionError,
     InvariantViolationError,
     SchemaError,
@@ -55,8 +56,8 @@ CAST_OVERFLOW_IN_TABLE_WRITE = ErrorCondition(
     family="arithmetic",
 )
 ARROW_VALUE_NOT_STORABLE = CAST_OVERFLOW_IN_TABLE_WRITE.also(
-    "column {columnName} has a value of the Arrow type {sourceType} that no {targetType} is equal to: {reason}. Cast "
-    "the column before writing. Nothing was written",
+    "column {columnName} has a value of the Arrow type {sourceType} that cannot be stored exactly as {targetType}: "
+    "{reason}. Cast the column before writing. Nothing was written",
     parameters=("sourceType", "targetType", "columnName"),
 )
 COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN = ErrorCondition(
@@ -76,6 +77,14 @@ COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE = ErrorCondition(
     "is {type}, a type without statistics to skip files by. Nothing was written",
     parameters=("columnName",),
     family="argument",
+)
+DATASET_METHOD_NOT_SUPPORTED = ErrorCondition(
+    "DELTA_DATASET_METHOD_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "0A000",
+    "{name} is not to be had of a dataset of {table} at version {version}: it is about files, and Delta's rows are not "
+    "those of the files alone. Use scanner, to_table or to_batches, or Snapshot.files for the files",
+    parameters=("name", "table", "version"),
 )
 DELETION_VECTOR_CHECKSUM_MISMATCH = ErrorCondition(
     "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
@@ -169,8 +178,8 @@ IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
     SchemaError,
     "428H2",
-    "column {column} of {table} is no valid identity column: type {type}, start {start!r}, step "
-    "{step!r}, high water mark {mark!r}",
+    "column {column} of {table} is no valid identity column: type {type}, start {start!r}, step {step!r}, high water "
+    "mark {mark!r}",
     family="operation",
 )
 IDENTITY_COLUMNS_NOT_BIGINT = IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE.also(
@@ -248,6 +257,12 @@ NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE = NOT_NULL_CONSTRAINT_VIOLATED.also(
     "column {column!r} of {table} is NOT NULL, but a data file holds {count} nulls in it: it was written "
     "against the table's schema. Drop the NOT NULL or rewrite the file",
     error=DataFileError,
+)
+QUERY_FAILED = ErrorCondition(
+    "DELTA_QUERY_FAILED",
+    DeltaError,
+    "XXKDS",
+    "DuckDB could not answer the query: {reason}",
 )
 READ_TABLE_WITHOUT_COLUMNS = ErrorCondition(
     "DELTA_READ_TABLE_WITHOUT_COLUMNS",

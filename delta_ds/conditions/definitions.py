@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from delta_ds.conditions.record import ErrorCondition
-from delta_ds.exceptions import InvalidOptionError, PredicateError, SchemaError, UnsupportedOperationError
+from delta_ds.exceptions import (
+    InvalidOptionError,
+    InvariantViolationError,
+    PredicateError,
+    SchemaError,
+    UnsupportedOperationError,
+)
 
 AGGREGATE_IN_CHECK_CONSTRAINT = ErrorCondition(
     "DELTA_AGGREGATE_IN_CHECK_CONSTRAINT",
@@ -86,6 +92,14 @@ INVALID_DEFAULT_VALUE_NOT_CONSTANT = ErrorCondition(
     "42623",
     "{clause} uses the column {used}, but a default is a constant. Nothing was written",
     parameters=("column", "expression"),
+)
+NEW_CHECK_CONSTRAINT_VIOLATION = ErrorCondition(
+    "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+    InvariantViolationError,
+    "23512",
+    "rows of {table} break the new CHECK constraint {constraint} ({expression}); correct or delete them "
+    "first. Nothing was written",
+    parameters=("constraint", "expression"),
 )
 NON_BOOLEAN_CHECK_CONSTRAINT = ErrorCondition(
     "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",

@@ -32,11 +32,16 @@ AMBIGUOUS_REFERENCE_TO_SIDES = AMBIGUOUS_REFERENCE.also(
     "aliases",
     parameters=("name",),
 )
+AMBIGUOUS_REFERENCE_OF_BOTH = AMBIGUOUS_REFERENCE.also(
+    "column {name} in {clause} of the MERGE into {table} is of the table and of the source: write {target} or "
+    "{source}. Nothing was written",
+    parameters=("name",),
+)
 APPLY_CHANGES_AMBIGUOUS = ErrorCondition(
     "DELTA_APPLY_CHANGES_AMBIGUOUS",
     InvariantViolationError,
     "21506",
-    "two different rows for one key and place in the sequence cannot be applied to {table}: nothing tells which of "
+    "two different rows for one key and place in the sequence cannot be applied to {table}: nothing decides which of "
     "them counts. Nothing was written; order events by more, as in sequenceBy('struct(ts, id)'). The key and its "
     'place: "{value}"',
     parameters=("value",),
@@ -108,11 +113,11 @@ APPLY_CHANGES_OF_STREAM = ErrorCondition(
     "DELTA_APPLY_CHANGES_OF_STREAM",
     UnsupportedOperationError,
     "0A000",
-    "the source of the changes for {table} is a stream: use writeStream() in place of execute(). Nothing was written",
+    "the source of the changes for {table} is a stream: use writeStream() instead of execute(). Nothing was written",
     family="operation",
 )
 APPLY_CHANGES_OF_BATCH = APPLY_CHANGES_OF_STREAM.also(
-    "the source of the changes for {table} is no stream: use execute() in place of writeStream(). Nothing was written",
+    "the source of the changes for {table} is no stream: use execute() instead of writeStream(). Nothing was written",
 )
 CANNOT_RESOLVE_EXPRESSION = ErrorCondition("DELTA_CANNOT_RESOLVE_EXPRESSION", PredicateError, "42703")
 CONFLICT_SET_COLUMN = ErrorCondition(
@@ -169,8 +174,8 @@ INVALID_NON_DETERMINISTIC_EXPRESSIONS = ErrorCondition(
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
     UnsupportedOperationError,
     "42K0E",
-    "the {clause} of {what} on {table} holds what is not the same each time; compute it in the source, "
-    "or before the command: {expression}. Nothing was written",
+    "the {clause} of {what} on {table} holds an expression that is not deterministic; compute it in the source, or "
+    "before the command: {expression}. Nothing was written",
     parameters=("expression",),
 )
 INVALID_WHERE_CONDITION = ErrorCondition("INVALID_WHERE_CONDITION", PredicateError, "42903")
@@ -195,6 +200,18 @@ MERGE_UNRESOLVED_EXPRESSION = ErrorCondition(
     "{clause} of the MERGE into {table}: the source has no column {column!r}; {hint}. Name the columns "
     "that change, or merge with schema evolution. Nothing was written",
     parameters=("column", "clause"),
+)
+MERGE_UNRESOLVED_NAME = MERGE_UNRESOLVED_EXPRESSION.also(
+    "{clause} of the MERGE into {table}: {where} has no column {column}; {hint}. Nothing was written",
+    parameters=("column", "clause"),
+)
+MERGE_NEEDS_SPARK = ErrorCondition(
+    "DELTA_MERGE_NEEDS_SPARK",
+    PredicateError,
+    "0A000",
+    "{what} of the MERGE into {table} holds {expression}, which cannot be evaluated without Spark: use "
+    "DeltaTable.merge, or compute it in the source. Nothing was written",
+    parameters=("expression",),
 )
 MISSING_AGGREGATION = ErrorCondition("MISSING_AGGREGATION", UnsupportedOperationError, "42803")
 MISSING_ATTRIBUTES = ErrorCondition("MISSING_ATTRIBUTES", SchemaError, "XX000")

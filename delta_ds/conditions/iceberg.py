@@ -86,8 +86,8 @@ COMPAT_UNSUPPORTED_TYPE_WIDENING = ErrorCondition(
     f"{_COMPAT}.UNSUPPORTED_TYPE_WIDENING",
     UnsupportedOperationError,
     "KD00E",
-    "{table}: field {fieldPath} was changed from {prevType} to {newType}, a change that Iceberg does not know; it does "
-    "not go with IcebergCompatV{version}. Nothing was written",
+    "{table}: field {fieldPath} was changed from {prevType} to {newType}, a change that Iceberg does not support; it "
+    "is incompatible with IcebergCompatV{version}. Nothing was written",
     parameters=("version", "fieldPath", "prevType", "newType"),
     family="operation",
 )
@@ -129,7 +129,7 @@ UNIVERSAL_FORMAT_COMPAT_REQUIRED = ErrorCondition(
 )
 GENERATE_WITHOUT_UNIVERSAL_FORMAT = UNIVERSAL_FORMAT_COMPAT_REQUIRED.also(
     "the metadata of Iceberg is not generated for {table}: it does not have delta.universalFormat.enabledFormats = "
-    "iceberg, without which VACUUM would take it away. Set the property first, together with "
+    "iceberg, without which VACUUM would delete it. Set the property first, together with "
     "delta.enableIcebergCompatV2 = true",
     parameters=("format",),
 )

@@ -64,13 +64,12 @@ NET_OPTION_WITHOUT_KEYS = ErrorCondition(
     "DELTA_NET_CHANGES_WITHOUT_KEYS",
     InvalidOptionError,
     "42601",
-    "net={net} needs 'keys', the columns that tell rows apart: change files hold no row ids that could take their "
-    "place",
+    "net={net} needs 'keys', the columns that identify rows: change files hold no row ids that could replace them",
     parameters=("net",),
     family="argument",
 )
 KEYS_OPTION_WITHOUT_NET = NET_OPTION_WITHOUT_KEYS.also(
-    "'keys' goes with 'net', which says what becomes of the changes of a key: net or latest",
+    "'keys' goes with 'net', which says how the changes of a key are reduced: net or latest",
 )
 NO_START_FOR_CDC_READ = ErrorCondition(
     "DELTA_NO_START_FOR_CDC_READ",
@@ -102,15 +101,16 @@ REPLACE_WHERE_IN_OVERWRITE = ErrorCondition(
     "DELTA_REPLACE_WHERE_IN_OVERWRITE",
     InvalidOptionError,
     "42613",
-    "the option replaceWhere cannot go with overwrite(condition), which says itself what is replaced; leave one of "
-    "them out. Nothing was written",
+    "the option replaceWhere cannot be combined with overwrite(condition), which names what is replaced; leave one "
+    "of them out. Nothing was written",
     family="argument",
 )
 REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE = ErrorCondition(
     "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
     InvalidOptionError,
     "42613",
-    "'replaceWhere' and partitionOverwriteMode=dynamic say each what to replace; give one of them",
+    "'replaceWhere' and partitionOverwriteMode=dynamic exclude each other: both name what to replace. Give one of "
+    "them",
     family="argument",
 )
 STARTING_VERSION_AND_TIMESTAMP_BOTH_SET = ErrorCondition(
@@ -154,12 +154,12 @@ UNSUPPORTED_TIME_TRAVEL_VIEWS = ErrorCondition(
     "0AKDC",
 )
 UNSUPPORTED_TIME_TRAVEL_OF_CHANGES = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
-    "a change feed cannot travel in time: use startingVersion and endingVersion (or the timestamps) in "
-    "place of versionAsOf and timestampAsOf",
+    "a change feed cannot travel in time: use startingVersion and endingVersion (or the timestamps) instead of "
+    "versionAsOf and timestampAsOf",
 )
 UNSUPPORTED_TIME_TRAVEL_BY_PATH = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
     "the path ends in a version or moment, but a change feed cannot travel in time",
 )
 UNSUPPORTED_TIME_TRAVEL_OF_STREAM = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
-    "a stream cannot travel in time, so it takes no {travels!r}: use startingVersion or startingTimestamp",
+    "a stream cannot travel in time, so it does not accept {travels!r}: use startingVersion or startingTimestamp",
 )

@@ -31,8 +31,8 @@ FEATURES_PROTOCOL_METADATA_MISMATCH = ErrorCondition(
     "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
     UnsupportedFeatureError,
     "KD004",
-    "table {table}: its metadata or protocol needs the table feature(s) {missing:list}, which the "
-    "protocol does not list; whoever wrote it must repair the protocol action",
+    "table {table}: its metadata or protocol needs the table feature(s) {missing:list}, which the protocol does not "
+    "list; the writer of the table must repair the protocol action",
     parameters=("table", "missing"),
     family="state",
 )
@@ -111,6 +111,6 @@ VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED = ErrorCondition(
     family="state",
 )
 STATISTICS_COLUMNS_UNREADABLE = VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.also(
-    "table property {property} is {value!r}, which is no list of column names",
+    "table property {property} is {value!r}, which is not a list of column names",
     parameters=("property", "value"),
 )

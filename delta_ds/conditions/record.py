@@ -35,7 +35,7 @@ class ErrorCondition(Generic[E]):
         What happened, where, and what to do: a format string. `{names:list}` joins a sequence by commas. Empty where
         each raise site has a text of its own, with the condition of its class.
     parameters
-        Which of the values become parameters of the error; the others only stand in the text.
+        Which of the values become parameters of the error; the others are only in the text.
     family
         Which class of `pyspark.errors` the error is of as well, in a Spark session.
     first

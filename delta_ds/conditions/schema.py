@@ -62,8 +62,8 @@ COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE = ErrorCondition(
     parameters=("table",),
 )
 COMPLEX_TYPE_COLUMN_CONTAINS_VOID = COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE.also(
-    "column {column} of the data for {table} has void {where} ({type}), which no file can hold; cast it "
-    "to the type it shall have. Nothing was written",
+    "column {column} of the data for {table} has void {where} ({type}), which no file can hold; cast it to the type "
+    "that it should have. Nothing was written",
     parameters=("column",),
 )
 DUPLICATE_COLUMNS_FOUND = ErrorCondition("DELTA_DUPLICATE_COLUMNS_FOUND", SchemaError, "42711")
@@ -104,8 +104,8 @@ ALL_COLUMNS_VOID = ErrorCondition(
     "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS",
     SchemaError,
     "428GU",
-    "all columns of {table} would be void, {columns:list}, and no file can hold such rows; cast one to the type it "
-    "shall have. Nothing was written",
+    "all columns of {table} would be void, {columns:list}, and no file can hold such rows; cast one to the type that "
+    "it should have. Nothing was written",
 )
 EMPTY_DATA = ErrorCondition(
     "DELTA_EMPTY_DATA",
@@ -243,7 +243,7 @@ NOT_A_PARTITION_SCHEMA = PARSE_SYNTAX_ERROR.also(
     "the partition schema {schema!r} is no list of columns",
 )
 PARTITION_SCHEMA_UNREADABLE = PARSE_SYNTAX_ERROR.also(
-    "the partition schema {schema!r} is no list of columns: {problem}",
+    "the partition schema {schema!r} is not a list of columns: {problem}",
 )
 NOT_ONE_COLUMN = PARSE_SYNTAX_ERROR.also(
     "{after!r} must be one column of {struct}; give the struct it is in as parent. Nothing was changed",
@@ -309,7 +309,7 @@ UNSUPPORTED_DATA_TYPES = ErrorCondition(
     "read it",
 )
 UNSUPPORTED_ARROW_TYPE = UNSUPPORTED_DATA_TYPES.also(
-    "column {column} has the Arrow type {type}, for which Delta has none; cast it before writing",
+    "column {column} has the Arrow type {type}, for which Delta has no type; cast it before writing",
     parameters=("column", "type"),
     error=SchemaError,
 )

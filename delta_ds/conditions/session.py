@@ -5,7 +5,6 @@ from __future__ import annotations
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     InvalidOptionError,
-    InvariantViolationError,
     NotADeltaTableError,
     SchemaError,
     TableExistsError,
@@ -33,7 +32,7 @@ CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION = ErrorCondition(
     "DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
     InvalidOptionError,
     "42601",
-    "the table has no place yet: call .location(path) before execute()",
+    "the table has no location yet: call .location(path) before execute()",
 )
 DATA_SOURCE_NOT_FOUND = ErrorCondition(
     "DATA_SOURCE_NOT_FOUND",
@@ -54,7 +53,7 @@ INSERT_COLUMN_ARITY_MISMATCH = ErrorCondition(
     "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
     SchemaError,
     "42802",
-    "insertInto goes by position: {where} has {columns} {what}, but the rows have {given}. Nothing was "
+    "insertInto matches columns by position: {where} has {columns} {what}, but the rows have {given}. Nothing was "
     "written",
     parameters=("table", "columns", "given"),
 )
@@ -101,8 +100,8 @@ LEGACY_ERROR_TEMP_1189 = ErrorCondition(
 )
 MISSING_DELTA_TABLE = ErrorCondition("DELTA_MISSING_DELTA_TABLE", UnsupportedOperationError, "42P01")
 MISSING_DELTA_TABLE_NAME = MISSING_DELTA_TABLE.also(
-    "{tableName!r} is the name of no Delta table that can be found, and on Spark Connect catalogs do not know them. "
-    "Check the name, or use DeltaTable.forPath(spark, path)",
+    "there is no Delta table of the name {tableName!r}; on Spark Connect catalogs do not know Delta tables. Check "
+    "the name, or use DeltaTable.forPath(spark, path)",
     parameters=("tableName",),
 )
 MISSING_DELTA_TABLE_OF_OTHERS = MISSING_DELTA_TABLE.also(
@@ -113,14 +112,6 @@ MISSING_DELTA_TABLE_AT_PATH = MISSING_DELTA_TABLE.also(
     "`{table}` is not a Delta table: {reason}",
     error=NotADeltaTableError,
 )
-NEW_CHECK_CONSTRAINT_VIOLATION = ErrorCondition(
-    "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-    InvariantViolationError,
-    "23512",
-    "rows of {table} break the new CHECK constraint {constraint} ({expression}); correct or delete them "
-    "first. Nothing was written",
-    parameters=("constraint", "expression"),
-)
 OPERATION_NOT_ALLOWED_DETAIL = ErrorCondition(
     "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
     UnsupportedOperationError,
@@ -129,7 +120,7 @@ OPERATION_NOT_ALLOWED_DETAIL = ErrorCondition(
     "was written",
 )
 BUCKETS_NOT_ALLOWED = OPERATION_NOT_ALLOWED_DETAIL.also(
-    "tables have no buckets, and {buckets} was asked for; CLUSTER BY does what they are for. Nothing was written",
+    "Delta tables have no buckets ({buckets}); use CLUSTER BY instead. Nothing was written",
 )
 VIEW_CANNOT_BE_CONVERTED = OPERATION_NOT_ALLOWED_DETAIL.also(
     "{table} is a view, which cannot be converted to a Delta table. Nothing was written",
@@ -138,7 +129,7 @@ PACKAGE_CANNOT_BE_SHIPPED = ErrorCondition(
     "DELTA_PACKAGE_CANNOT_BE_SHIPPED",
     UnsupportedOperationError,
     "0A000",
-    "the package at {path} is no folder and in no archive of Python modules: install delta-ds on every machine",
+    "the package at {path} is neither a folder nor in an archive of Python modules: install delta-ds on every machine",
     parameters=("path",),
     family="state",
 )
@@ -146,7 +137,7 @@ PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO = ErrorCondition(
     "PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
     UnsupportedOperationError,
     "42601",
-    "insertInto cannot say partitionBy or clusterBy: {table} has its layout already. Nothing was written",
+    "insertInto cannot be combined with partitionBy or clusterBy: {table} has its layout already. Nothing was written",
 )
 PYTHON_WORKERS_WITHOUT_PACKAGE = ErrorCondition(
     "DELTA_PYTHON_WORKERS_WITHOUT_PACKAGE",
@@ -169,19 +160,19 @@ SCHEMA_CHANGE_SINCE_ANALYSIS = ErrorCondition(
     "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
     SchemaError,
     "KD007",
-    "{table} has changed since the DataFrame was made: {change}. Make the DataFrame or view anew",
+    "{table} has changed since the DataFrame was created: {change}. Create the DataFrame or view again",
 )
 TABLE_GONE_SINCE_ANALYSIS = SCHEMA_CHANGE_SINCE_ANALYSIS.also(
-    "there is no table at {table} any more; the DataFrame was made when there was one",
+    "the table at {table} no longer exists; the DataFrame was created before it was removed",
     error=NotADeltaTableError,
 )
 SECRET_NOT_KNOWN = ErrorCondition(
     "DELTA_SECRET_NOT_KNOWN",
     InvalidOptionError,
     "42616",
-    "the value of {option!r} has not come to this process: on Spark Connect it travels apart from the plan, with the "
-    "data source of the session that gave it. Call delta_ds.register(spark) in this session, and make the DataFrame "
-    "anew",
+    "the value of {option!r} has not reached this process: on Spark Connect it travels separately from the plan, "
+    "with the data source of the session that gave it. Call delta_ds.register(spark) in this session, and create the "
+    "DataFrame again",
     parameters=("option",),
     family="argument",
 )
@@ -207,8 +198,8 @@ UNREADABLE_MESSAGE = ErrorCondition(
     "DELTA_UNREADABLE_MESSAGE",
     UnsupportedOperationError,
     "38000",
-    "what client and server of Spark Connect tell each other of a table is not readable ({reason}): install the same "
-    "version of delta-ds at both. Nothing of it was carried out",
+    "a message between client and server of Spark Connect cannot be read ({reason}): install the same version of "
+    "delta-ds on both. Nothing was done",
     parameters=("reason",),
     family="state",
 )
@@ -216,8 +207,8 @@ UNSUPPORTED_DEEP_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_DEEP_CLONE",
     UnsupportedOperationError,
     "0A000",
-    "{table} is no Delta table, and only those are cloned deep: nothing was written at {target}. Make a SHALLOW CLONE "
-    "of it, or write its rows to a new table",
+    "{table} is not a Delta table, and only Delta tables can be deep-cloned: nothing was written at {target}. Make a "
+    "SHALLOW CLONE of it, or write its rows to a new table",
     family="argument",
 )
 VIEW_OVER_PATH_NOT_ALLOWED = ErrorCondition(

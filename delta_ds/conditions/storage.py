@@ -9,8 +9,8 @@ BUCKET_NOT_FOUND = ErrorCondition(
     "DELTA_STORAGE_ERROR.BUCKET_NOT_FOUND",
     StorageError,
     "58030",
-    "cannot {verb} {path}: there is no {kind} {bucket!r} at {store}; correct the address, or make the {kind}, which "
-    "a write never does ({reason})",
+    "cannot {verb} {path}: there is no {kind} {bucket!r} at {store}; correct the address, or create the {kind}; no "
+    "write creates one ({reason})",
     parameters=("path", "bucket"),
 )
 INVALID_CREDENTIALS = ErrorCondition(
@@ -25,7 +25,7 @@ CREDENTIALS_EXPIRED = ErrorCondition(
     "DELTA_STORAGE_ERROR.CREDENTIALS_EXPIRED",
     StorageError,
     "58030",
-    "cannot {verb} {path}: the credentials that {store} was shown have expired; get new ones and try again ({reason})",
+    "cannot {verb} {path}: the credentials for {store} have expired; get new ones and try again ({reason})",
     parameters=("path",),
 )
 NO_CREDENTIALS = ErrorCondition(
@@ -40,7 +40,7 @@ ACCESS_DENIED = ErrorCondition(
     "DELTA_STORAGE_ERROR.ACCESS_DENIED",
     StorageError,
     "58030",
-    "cannot {verb} {path}: {store} does not allow it with these credentials, or without any; have the permission given "
+    "cannot {verb} {path}: {store} does not allow it with these credentials, or without any; ask for the permission "
     "to {verb} and list there ({reason})",
     parameters=("path",),
 )
@@ -48,7 +48,7 @@ WRONG_REGION = ErrorCondition(
     "DELTA_STORAGE_ERROR.WRONG_REGION",
     StorageError,
     "58030",
-    "cannot {verb} {path}: the bucket lies in another region than {store} was asked for; set AWS_REGION or "
+    "cannot {verb} {path}: the bucket is in another region than {store} was asked for; set AWS_REGION or "
     "fs.s3a.endpoint.region, and no endpoint of one region ({reason})",
     parameters=("path",),
 )
@@ -63,7 +63,7 @@ UNREACHABLE = ErrorCondition(
     "DELTA_STORAGE_ERROR.UNREACHABLE",
     StorageError,
     "58030",
-    "cannot {verb} {path}: {store} cannot be reached; correct the address of the store or look after the network "
+    "cannot {verb} {path}: {store} cannot be reached; correct the address of the store or check the network "
     "({reason})",
     parameters=("path",),
 )
@@ -71,15 +71,15 @@ NOT_IN_TABLE = ErrorCondition(
     "DELTA_STORAGE_ERROR.NOT_IN_TABLE",
     StorageError,
     "58030",
-    "{path} is not taken for one of the {kind}: {reason}; {outcome}. Look where it leads and who put it there",
+    "{path} does not count as one of the {kind}: {reason}; {outcome}. Check where it leads and who created it",
     parameters=("path",),
 )
 NOT_A_FILE = ErrorCondition(
     "DELTA_STORAGE_ERROR.NOT_A_FILE",
     StorageError,
     "58030",
-    "cannot read {path}: it is {what}, not a file, and is not opened, as reading it may never end. Put the file back, "
-    "or take away what lies in its place",
+    "cannot read {path}: it is {what}, not a file, and was not opened, because reading it may never end. Restore the "
+    "file, or remove what replaced it",
     parameters=("path",),
 )
 LOGIN_IN_ADDRESS = ErrorCondition(

@@ -24,7 +24,8 @@ CHANGES_COLUMN_MISSING = ErrorCondition(
     "DELTA_CHANGES_COLUMN_MISSING",
     SchemaError,
     "42703",
-    "these are no rows of a change feed: {missing:list} is missing among {columns:list}. Read them with readChangeFeed",
+    "these are not rows of a change feed: {missing:list} is missing among {columns:list}. Read them with "
+    "readChangeFeed",
     parameters=("missing",),
 )
 CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA = ErrorCondition(
@@ -46,18 +47,17 @@ CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE = ErrorCondition(
     family="state",
 )
 CHANGES_OF_OTHER_COLUMN_MAPPING = CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE.also(
-    "the changes of version {version} of {table} cannot be read: it takes away files in which {columns:list} have "
-    "other names, as it switches column mapping on or off. Read from the version after it on, and compare versions "
+    "the changes of version {version} of {table} cannot be read: it removes files in which {columns:list} have other "
+    "names, as it switches column mapping on or off. Read from the version after it on, and compare versions "
     "{before} and {version} for what it changed",
 )
 DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE = ErrorCondition(
     "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
     UnsupportedOperationError,
     "55019",
-    "The streaming query was reading from an unexpected Delta table: {table} has the id {newTableId!r}, "
-    "but by its checkpoint the query used to read the table with the id {oldTableId!r}. The path was "
-    "changed, or the table deleted and created anew. Read the former table, or begin with a new "
-    "checkpoint",
+    "The streaming query was reading from an unexpected Delta table: {table} has the id {newTableId!r}, but by its "
+    "checkpoint the query used to read the table with the id {oldTableId!r}. The path was changed, or the table "
+    "deleted and created again. Read the former table, or begin with a new checkpoint",
     parameters=("newTableId", "oldTableId"),
     family="state",
 )
@@ -100,8 +100,8 @@ NET_CHANGES_DUPLICATE_KEY = ErrorCondition(
     "DELTA_NET_CHANGES_DUPLICATE_KEY",
     InvariantViolationError,
     "23505",
-    "The changes of {table} cannot be netted by {keys:list}, which do not tell rows apart: two rows come, or two go, "
-    'in a row or in one version. Name more columns. The key and the version: "{value}"',
+    "The changes of {table} cannot be netted by {keys:list}, which do not identify rows: two rows are inserted, or "
+    'two are deleted, one after the other or in one version. Name more columns. The key and the version: "{value}"',
     parameters=("keys", "value"),
 )
 NET_CHANGES_KEY_NOT_FOUND = ErrorCondition(
@@ -151,9 +151,9 @@ SOURCE_IGNORE_DELETE = ErrorCondition(
     "DELTA_SOURCE_IGNORE_DELETE",
     UnsupportedOperationError,
     "0A000",
-    "Detected deleted data (for example {path}) from streaming source {table} at version {version}. A "
-    "stream reads only rows that are added. To pass over deletes, set the option 'ignoreDeletes' to "
-    "'true'; 'readChangeFeed' reads them as changes",
+    "Detected deleted data (for example {path}) from streaming source {table} at version {version}. A stream reads "
+    "only rows that are added. To ignore deletes, set the option 'ignoreDeletes' to 'true'; 'readChangeFeed' reads "
+    "them as changes",
     parameters=("version", "path", "table"),
     family="operation",
 )
@@ -161,10 +161,10 @@ SOURCE_TABLE_IGNORE_CHANGES = ErrorCondition(
     "DELTA_SOURCE_TABLE_IGNORE_CHANGES",
     UnsupportedOperationError,
     "0A000",
-    "Detected a data update (for example {operation}) in the source table {table} at version {version}. "
-    "A stream reads only rows that are added. If this happens regularly and changes may be passed over, "
-    "set the option 'skipChangeCommits' to 'true'; 'readChangeFeed' reads them as changes. To have the "
-    "update in the result, begin with a new checkpoint",
+    "Detected a data update (for example {operation}) in the source table {table} at version {version}. A stream "
+    "reads only rows that are added. If this happens regularly and you can ignore the changes, set the option "
+    "'skipChangeCommits' to 'true'; 'readChangeFeed' reads them as changes. To have the update in the result, begin "
+    "with a new checkpoint",
     parameters=("version", "path", "table"),
     family="operation",
 )
@@ -172,9 +172,9 @@ STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION = ErrorCondition(
     "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
     SchemaError,
     "KD002",
-    "We've detected one or more non-additive schema changes ({opType}) between version {previous} and "
-    "{current} of {table}: {changes}. See whether the target of the stream has to follow; then go on "
-    "with {ways}, or with the value 'always' for all such changes",
+    "We've detected one or more non-additive schema changes ({opType}) between version {previous} and {current} of "
+    "{table}: {changes}. Check whether the target of the stream has to change too; then continue with {ways}, or "
+    "with the value 'always' for all such changes",
     parameters=("opType", "previous", "current", "options"),
     family="state",
 )
@@ -241,8 +241,8 @@ STREAMING_TRAILING_COMMIT_MISSING = ErrorCondition(
     "DELTA_STREAMING_TRAILING_COMMIT_MISSING",
     LogError,
     "42K03",
-    "The stream from {table} has read commits up to version {expected}, but the log ends with version "
-    "{seen} now: its end was lost, or the table was put back. Begin with a new checkpoint",
+    "The stream from {table} has read commits up to version {expected}, but the log ends with version {seen} now: "
+    "its end was lost, or the table was restored from a backup. Begin with a new checkpoint",
     parameters=("expected", "seen"),
     family="state",
 )

@@ -16,18 +16,17 @@ ADD_CONSTRAINTS = ErrorCondition(
     "DELTA_ADD_CONSTRAINTS",
     InvalidOptionError,
     "0A000",
-    "{property} is a CHECK constraint: use addConstraint, which checks the rows there are. Nothing was "
-    "written",
+    "{property} is a CHECK constraint: use addConstraint, which checks the existing rows. Nothing was written",
     parameters=("property",),
 )
 ADD_CONSTRAINTS_TO_CLONE = ADD_CONSTRAINTS.also(
-    "{property} is a CHECK constraint: add it to the clone with addConstraint, which checks the rows "
-    "there are. Nothing was written",
+    "{property} is a CHECK constraint: add it to the clone with addConstraint, which checks the existing rows. "
+    "Nothing was written",
     parameters=("property",),
 )
 CONVERSION_UNSUPPORTED_CONSTRAINT = ADD_CONSTRAINTS.also(
     "{table} cannot be converted with {property}, a CHECK constraint: its rows were never checked for it. Unset the "
-    "property, convert the table, then add the constraint, which checks the rows there are. Nothing was written",
+    "property, convert the table, then add the constraint, which checks the existing rows. Nothing was written",
     parameters=("property",),
 )
 ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED = ErrorCondition(
@@ -169,8 +168,8 @@ BLAME_COLUMNS_TAKEN = ErrorCondition(
     "DELTA_BLAME_COLUMNS_TAKEN",
     SchemaError,
     "42711",
-    "{table} has the column(s) {columns:list}, whose names blame needs for itself: leave them out by `columns`, and "
-    "out of the condition",
+    "{table} has the column(s) {columns:list}, whose names blame uses for its own columns: leave them out with "
+    "`columns`, and out of the condition",
     parameters=("columns",),
     family="state",
 )
@@ -184,8 +183,8 @@ TABLE_ALREADY_CONTAINS_CDC_COLUMNS = ErrorCondition(
     "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
     SchemaError,
     "42711",
-    "{table} has the column(s) {columnList:list}, which the change data feed keeps for itself: rename "
-    "them or leave delta.enableChangeDataFeed off. Nothing was written",
+    "{table} has the column(s) {columnList:list}, which the change data feed reserves: rename them or leave "
+    "delta.enableChangeDataFeed off. Nothing was written",
     parameters=("columnList",),
     family="state",
 )

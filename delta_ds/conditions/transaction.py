@@ -57,9 +57,9 @@ BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION = ErrorCondition(
     "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
     UnsupportedOperationError,
     "42KD4",
-    'Operation "{opName}" is not allowed on table {table}: it {what} and changes files, which tables '
-    "with column mapping and a change data feed do not allow in one commit. Nothing was written; change "
-    "the columns first, or turn delta.enableChangeDataFeed off meanwhile",
+    'Operation "{opName}" is not allowed on table {table}: it {what} and changes files, which tables with column '
+    "mapping and a change data feed do not allow in one commit. Nothing was written; change the columns first, or "
+    "turn delta.enableChangeDataFeed off for this time",
     parameters=("opName",),
     family="operation",
 )
@@ -272,8 +272,8 @@ PROTOCOL_CHANGED = ErrorCondition(
 )
 TABLE_CREATED_BY_BOTH = _also(
     PROTOCOL_CHANGED,
-    "created the table while this transaction was about to. Note that an empty folder can be made a table by "
-    "several writers at once, of whom one wins",
+    "created the table while this transaction was about to. Several writers may try to create a table in an empty "
+    "folder at once; one of them wins",
 )
 FEATURE_DROPPED_MEANWHILE = _also(PROTOCOL_CHANGED, "dropped table feature {features:list}")
 ROW_ID_ASSIGNMENT_WITHOUT_STATS = ErrorCondition(

@@ -13,7 +13,7 @@ UNITY_INVALID_ADDRESS = ErrorCondition(
     "DELTA_UNITY_INVALID_ADDRESS",
     InvalidOptionError,
     "42616",
-    "{value!r} is no address of a Unity Catalog server: it is http:// or https:// with a host, such as "
+    "{value!r} is not the address of a Unity Catalog server: that is http:// or https:// with a host, such as "
     "https://catalog.example.com or http://localhost:8080, without user, query and fragment",
     parameters=("value",),
     family="argument",
@@ -22,8 +22,8 @@ UNITY_INVALID_NAME = ErrorCondition(
     "DELTA_UNITY_INVALID_NAME",
     InvalidOptionError,
     "42602",
-    "{name!r} is no full name of a table of Unity Catalog: it has three parts, catalog.schema.table; a part with other "
-    "characters than letters, digits and _ stands in backticks",
+    "{name!r} is not the full name of a table of Unity Catalog: that has three parts, catalog.schema.table. Put a "
+    "part with other characters than letters, digits and _ between backticks",
     parameters=("name",),
     family="argument",
 )
@@ -31,8 +31,8 @@ UNITY_INVALID_TOKEN = ErrorCondition(
     "DELTA_UNITY_INVALID_TOKEN",
     InvalidOptionError,
     "42616",
-    "the token of Unity Catalog holds what no token can: a line break, a control character or a letter beyond ASCII; "
-    "give it without, as coordinatorToken, in the catalog's settings, or as DELTA_DS_UNITY_TOKEN",
+    "the token of Unity Catalog contains a line break, a control character or a letter beyond ASCII, which no token "
+    "can; remove it and pass the token, as coordinatorToken, in the catalog's settings, or as DELTA_DS_UNITY_TOKEN",
     family="argument",
 )
 UNITY_TOKEN_REFUSED = ErrorCondition(
@@ -48,8 +48,8 @@ UNITY_PERMISSION_DENIED = ErrorCondition(
     "DELTA_UNITY_PERMISSION_DENIED",
     StorageError,
     "42501",
-    "cannot {verb} {table}: {coordinator} does not allow it to this user. Nothing was changed; have the privileges "
-    "granted there ({reason})",
+    "cannot {verb} {table}: {coordinator} does not allow it to this user. Nothing was changed; ask for the "
+    "privileges there ({reason})",
     parameters=("table", "coordinator"),
     family="runtime",
 )
@@ -65,8 +65,8 @@ UNITY_NOT_DELTA = ErrorCondition(
     "DELTA_UNITY_NOT_DELTA",
     StorageError,
     "42P01",
-    "cannot {verb} {table}: {coordinator} says that it is no Delta table. Read it by its own format, or choose a Delta "
-    "table ({reason})",
+    "cannot {verb} {table}: {coordinator} says that it is not a Delta table. Read it in its own format, or choose a "
+    "Delta table ({reason})",
     parameters=("table", "coordinator"),
 )
 UNITY_UNSUPPORTED_SERVER = ErrorCondition(
@@ -83,7 +83,7 @@ UNITY_TABLE_REPLACED = ErrorCondition(
     StorageError,
     "42P01",
     "cannot {verb} table {table}: {coordinator} has another table of that name now, {id} and not {expected}: it was "
-    "dropped or renamed, and made anew. Nothing was changed; open the table again by its name",
+    "dropped or renamed, and a new table has its name. Nothing was changed; open the table again by its name",
     parameters=("table", "coordinator", "id"),
     family="state",
 )
@@ -91,9 +91,9 @@ UNITY_CANNOT_UNIFORM = ErrorCondition(
     "DELTA_UNITY_CANNOT_UNIFORM",
     UnsupportedFeatureError,
     "0A000",
-    "cannot commit to table {table}: {coordinator} wants metadata of Iceberg with each commit of it "
-    "(delta.universalFormat.enabledFormats), which is not made for tables of catalogs. Nothing was committed; it can "
-    "be read, and written by an engine that makes that metadata",
+    "cannot commit to table {table}: {coordinator} requires Iceberg metadata with each commit "
+    "(delta.universalFormat.enabledFormats), which delta_ds does not write for tables of catalogs. Nothing was "
+    "committed. You can read the table, and write it with an engine that supports that metadata",
     parameters=("table", "coordinator"),
     family="operation",
 )
@@ -101,8 +101,8 @@ UNITY_CANNOT_PLACE = ErrorCondition(
     "DELTA_UNITY_CANNOT_PLACE",
     InvalidOptionError,
     "42616",
-    "table {table} cannot lie at {location}: {coordinator} chooses where the tables lie whose commits it manages. "
-    "Leave the location out",
+    "table {table} cannot be at {location}: {coordinator} chooses the location of the tables whose commits it "
+    "manages. Leave the location out",
     parameters=("table", "coordinator", "location"),
     family="argument",
 )
@@ -110,7 +110,8 @@ UNITY_CANNOT_PERMIT = ErrorCondition(
     "DELTA_UNITY_CANNOT_PERMIT",
     InvalidOptionError,
     "0A000",
-    "{coordinator} permits no maintenance of the tables that it manages, and has no way to: leave out allows={allows}",
+    "{coordinator} permits no maintenance of the tables that it manages, and has no means to: leave out "
+    "allows={allows}",
     parameters=("coordinator",),
     family="argument",
 )

@@ -21,11 +21,11 @@ DATA_CHANGE_FALSE = ErrorCondition(
     "DELTA_DATA_CHANGE_FALSE",
     UnsupportedOperationError,
     "0AKDE",
-    "dataChange=false only arranges the rows of {table} anew; it cannot change its schema or partitioning",
+    "dataChange=false only rearranges the rows of {table}; it cannot change its schema or partitioning",
 )
 DATA_CHANGE_FALSE_OF_NEW_TABLE = DATA_CHANGE_FALSE.also(
-    "the write makes a new table at {table}, so dataChange=false makes no sense: there are no rows to "
-    "arrange anew. Leave the option out",
+    "the write creates a new table at {table}, so dataChange=false makes no sense: there are no rows to rearrange. "
+    "Leave the option out",
 )
 NON_PARTITION_COLUMN_REFERENCE = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_REFERENCE",
@@ -69,9 +69,9 @@ REPLACE_WHERE_OF_OTHER_LAYOUT = ErrorCondition(
     "DELTA_REPLACE_WHERE_OF_OTHER_LAYOUT",
     InvalidOptionError,
     "42613",
-    "version {version} of {table} cannot be replaced with replaceWhere: files with the rows that stay would not be "
-    "read as they are, as {reason}. Name the same columns, types, partitioning and column mapping as the table has, "
-    "or replace all of it. Nothing was written",
+    "version {version} of {table} cannot be replaced with replaceWhere: files with the remaining rows could no "
+    "longer be read, because {reason}. Name the same columns, types, partitioning and column mapping as the table "
+    "has, or replace all of it. Nothing was written",
     parameters=("table", "version", "reason"),
     family="argument",
 )
@@ -79,5 +79,5 @@ REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET = ErrorCondition(
     "DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
     InvalidOptionError,
     "42613",
-    "dataChange=false goes with a replaceWhere on partition columns only, not with {text!r} on {table}",
+    "dataChange=false can only be combined with a replaceWhere on partition columns, not with {text!r} on {table}",
 )

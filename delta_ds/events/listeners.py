@@ -6,16 +6,16 @@ from delta_ds.events.record import Event
 
 LISTENER_BEHIND = Event.warning(
     "listener_behind waiting",
-    "listeners are slower than what they are told of: so many reports wait, and further ones are dropped",
-    "make the listener hand its reports on, and return",
+    "listeners are too slow: this many reports wait, and further ones are dropped",
+    "make the listener queue its reports and return",
 )
 LISTENER_FAILED = Event.warning(
     "listener_failed listener report",
-    "a listener raised an error; it is told of what follows, and its later errors are not",
+    "a listener raised an error; it still gets later reports, but its later errors are not logged",
     "see the traceback",
 )
 REPORT_FAILED = Event.warning(
     "report_failed table reason",
-    "a report of a commit could not be made; the commit itself is as it is without listeners",
+    "a report of a commit could not be created; the commit itself is not affected",
     "report it, with the traceback",
 )

@@ -6,7 +6,7 @@ from delta_ds.events.record import Event
 
 CHAR_PADDING_SKIPPED = Event.warning(
     "char_padding_skipped declared schema",
-    "the type that a CHAR column was declared with does not fit the column; its values are not padded",
+    "the declared type of a CHAR column does not fit the column; its values are not padded",
     "correct the metadata of the column",
 )
 GENERATED_COLUMN_NOT_USED_FOR_PRUNING = Event.info(
@@ -17,8 +17,8 @@ GENERATED_COLUMN_NOT_USED_FOR_PRUNING = Event.info(
 )
 OPTION_PASSED_OVER = Event.warning(
     "option_passed_over option kind hint",
-    "an option is none of this source's, and has no effect",
-    "leave it out; `spark.pydelta.unknownOptions` says whether such options are refused",
+    "this source does not know an option, which has no effect",
+    "remove it; `spark.pydelta.unknownOptions` sets whether such options are refused",
 )
 PRUNING_NOT_EVALUATED = Event.warning(
     "pruning_not_evaluated expression reason",
@@ -27,7 +27,7 @@ PRUNING_NOT_EVALUATED = Event.warning(
 )
 STATISTICS_COLUMN_UNKNOWN = Event.warning(
     "statistics_column_unknown table column",
-    "`delta.dataSkippingStatsColumns` names a column that the table does not have; it is left out",
+    "`delta.dataSkippingStatsColumns` names a column that the table does not have; the name is ignored",
     "correct the property",
 )
 STATISTICS_OF_OTHER_TYPE = Event.warning(
@@ -37,6 +37,6 @@ STATISTICS_OF_OTHER_TYPE = Event.warning(
 )
 STATISTICS_UNREADABLE = Event.warning(
     "statistics_unreadable files",
-    "statistics of some files are no JSON; these files are read whatever the filter",
+    "statistics of some files are not JSON; every filter reads these files",
     "nothing; OPTIMIZE writes new ones",
 )

@@ -33,11 +33,11 @@ class Event:
     Attributes
     ----------
     name
-        What programs go by; it does not change.
+        The stable name, for programs.
     level
         `logging.DEBUG`, `INFO`, `WARNING` or `ERROR`.
     fields
-        What is told with it, in order. Some calls leave the last ones out.
+        The names of its values, in order. Some calls leave the last ones out.
     meaning, action
         What happened, and what to do, for the documentation.
 
@@ -86,7 +86,7 @@ class Event:
         Parameters
         ----------
         values
-            By field. Errors are told by their text.
+            By field. Errors are written as their text.
         """
         if LOGGER.isEnabledFor(self.level):
             self._tell(values, False)

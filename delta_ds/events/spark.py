@@ -21,23 +21,23 @@ ANSWER_FAILED = Event.error(
 )
 CACHED_ROWS_NOT_RENEWED = Event.warning(
     "cached_rows_not_renewed table reason",
-    "rows that the session caches of a table could not be renewed after a write",
+    "cached rows of a table could not be refreshed after a write",
     "`spark.catalog.clearCache()`",
 )
 COMPILED_CLASSES_IGNORED = Event.warning(
     "compiled_classes_ignored file reason",
-    "compiled Java classes in the cache cannot be used; they are compiled anew",
+    "compiled Java classes in the cache cannot be used; they are compiled again",
     "nothing; they are replaced",
 )
 COMPILED_CLASSES_NOT_KEPT = Event.warning(
     "compiled_classes_not_kept file reason",
-    "compiled Java classes could not be put into the cache",
-    "look at the folder; sessions start more slowly",
+    "compiled Java classes could not be written to the cache",
+    "check the folder; sessions start more slowly",
 )
 DELTA_SPARK_SETTING_LEFT_OUT = Event.warning(
     "delta_spark_setting_left_out name value reason",
-    "a setting of delta-spark's was taken out of a new session, as it names classes of its jar",
-    "take it out of the program when convenient",
+    "a setting of delta-spark was removed from a new session, because it names classes of its jar",
+    "remove it from the program when convenient",
 )
 DISTRIBUTED_PLANNING_NOT_USED = Event.warning(
     "distributed_planning_not_used table reason",
@@ -56,7 +56,7 @@ FILTER_NOT_PUSHED = Event.warning(
 )
 FILTER_NOT_TRANSLATED = Event.warning(
     "filter_not_translated reason nodes",
-    "a filter has no form in the log's terms; Spark applies it to the rows",
+    "a filter cannot be expressed for the log; Spark applies it to the rows",
     "nothing; rows are right",
 )
 FILTER_NOT_USED_FOR_SKIPPING = Event.warning(
@@ -87,7 +87,7 @@ MODULES_OF_DELTA_SPARK_STAY = Event.info(
 NATIVE_SCAN_NOT_USED = Event.warning(
     "native_scan_not_used path reason",
     "`pydelta('/path')` reads by the Python data source",
-    "nothing; the reason says what would make it quicker",
+    "nothing; the reason says how to make it quicker",
 )
 NO_JAR_FETCHED = Event.info(
     "no_jar_fetched extra_packages",
@@ -102,27 +102,27 @@ PATCH_LEFT_IN_PLACE = Event.warning(
 PORTABLE_SCAN = Event.warning(
     "portable_scan reason",
     "rows are read by the Python data source, not by Spark's own Parquet reader",
-    "nothing; the reason says what would make it quicker",
+    "nothing; the reason says how to make it quicker",
 )
 PORTABLE_WRITE = Event.warning(
     "portable_write reason",
     "rows are written by the Python data source, not by Spark's own Parquet writer",
-    "nothing; the reason says what would make it quicker",
+    "nothing; the reason says how to make it quicker",
 )
 SESSION_REGISTERED = Event.info(
     "session_registered kind version",
-    "a session that somebody else made got Delta",
+    "a session that another program created was registered",
     "nothing",
 )
 SETTING_WITHOUT_EFFECT = Event.warning(
     "setting_without_effect name reason",
     "a setting of delta-spark is set that has no effect here",
-    "take it out, or see the reason",
+    "remove it, or see the reason",
 )
 PACKAGE_SHIPPED = Event.info(
     "package_shipped table reason",
-    "a command changes rows in tasks, and executors lack this package: it is sent to them, as by `ship`",
-    "nothing; it is there for the life of the application",
+    "a command changes rows in tasks, and executors lack this package: the command sends it to them, as `ship` does",
+    "nothing; it stays until the application ends",
 )
 SHIP_NOT_ENOUGH = Event.warning(
     "ship_not_enough reason",
@@ -131,21 +131,21 @@ SHIP_NOT_ENOUGH = Event.warning(
 )
 UNREGISTER_NATIVE_SKIPPED = Event.info(
     "unregister_native_skipped reason",
-    "`unregister` found nothing of Spark's own reader and writer to take back",
+    "`unregister` found nothing of Spark's own reader and writer to restore",
     "nothing",
 )
 VIOLATING_VALUE_TOLD_AS_JSON = Event.warning(
     "violating_value_told_as_json type reason",
-    "a value that breaks a constraint is told as JSON, as Spark could not show it",
+    "a value that violates a constraint is shown as JSON, because Spark could not show it",
     "nothing",
 )
 WRITTEN_BY_SPARK = Event.debug(
     "written_by_spark table reason",
-    "rows are written by Spark's own writer, and not as the Parquet files that they are",
+    "Spark's own writer writes the rows, instead of copying their Parquet files",
     "nothing",
 )
 WRITTEN_BY_SPARK_AFTER_ALL = Event.info(
     "written_by_spark_after_all table reason",
-    "tasks could not write rows as Parquet files as they are; Spark's own writer wrote them",
+    "tasks could not copy rows from Parquet files; Spark's own writer wrote them",
     "nothing",
 )

@@ -34,14 +34,14 @@ _set_before: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """Whether something works in a session, and why or why not; true where it does.
+    """Whether a feature is active in a session, with the reason; true if it is.
 
     Attributes
     ----------
     active
-        Whether it works.
+        Whether the feature is active.
     reason
-        What works, or why not and what to do.
+        What is active, or why it is not and what to do.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Capability:
 
 @dataclass(frozen=True, slots=True)
 class Registration(Shown):
-    """The result of `register`: what is active, and why other things are not.
+    """The result of `register`: which features are active, and why others are not.
 
     Attributes
     ----------
@@ -80,16 +80,17 @@ class Registration(Shown):
     native_scan, native_write
         Files are read and written by Spark itself.
     log_aggregates
-        `count(*)`, `min` and `max` are answered from the log where it knows them.
+        `count(*)`, `min` and `max` are answered from the log if it knows them.
     sql_function
         `SELECT ... FROM pydelta('/path')`.
     sql
         Delta's statements, tables in the session catalog, and the name `delta`.
     workers
-        Python workers can run this package, as far as the driver's machine shows. Off: all that needs them fails,
-        such as change feeds and streams, and on Spark Connect everything.
+        Python workers can run this package, as far as the driver's machine shows. If off, everything that needs
+        them fails: change feeds and streams, and on Spark Connect everything.
     settings_without_effect
-        Why settings of delta-spark that the session has do nothing here, by their names; see `docs/settings.md`.
+        Settings of delta-spark in the session that have no effect here, with the reason, by name; see
+        `docs/settings.md`.
 
     Examples
     --------
@@ -139,23 +140,23 @@ class Registration(Shown):
 
 @public
 def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registration:
-    """Register the data source in a session; doing so again is harmless.
+    """Register the data source in a session; repeated calls are harmless.
 
-    Sessions that find the package on the Python path know the source without this, but nothing more.
+    Without it, sessions that find the package on the Python path know the data source, but nothing more.
 
     Parameters
     ----------
     spark
         A classic session or one of Spark Connect.
     pushdown
-        Skip files by the filters of a query. None: where Spark does it safely. True: in any Spark; up to
+        Whether filters of a query skip files. None: if Spark does it safely. True: in any Spark; up to
         4.3 this loses rows as soon as one DataFrame or view is scanned twice with different filters, so
         only for sessions that never do so. False: never.
 
     Returns
     -------
     Registration
-        What is active, and why other things are not.
+        Which features are active, and why others are not.
 
     Examples
     --------
@@ -194,9 +195,9 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
 
 @public
 def unregister(spark: SparkSession) -> None:
-    """Undo what `register` did to a session; harmless where it did nothing.
+    """Undo what `register` did to a session; harmless if it did nothing.
 
-    The data source stays known, as Spark has no way to forget one.
+    The data source stays registered, because Spark cannot remove one.
 
     Parameters
     ----------

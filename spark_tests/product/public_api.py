@@ -9,19 +9,37 @@ from typing import Any, NamedTuple
 
 import delta_ds
 from delta_ds import testing
-from delta_ds.kernel.commands.blame.blame import Blame
+from delta_ds.api.merge import TableMerger
+from delta_ds.api.snapshot import Blame
+from delta_ds.kernel.commands.dml.result import DeleteResult, UpdateResult
 from delta_ds.kernel.commands.health import Due
 from delta_ds.kernel.commands.layout.column import ColumnLayout
 from delta_ds.kernel.commands.layout.timeline import Timeline
 from delta_ds.kernel.commands.maintain import Maintenance, Step
+from delta_ds.kernel.commands.merge.request import MergeResult
 from delta_ds.kernel.commands.plot.plots import Plots
 from delta_ds.kernel.files.scan.explain import Explanation
 from delta_ds.kernel.log.history import History
 
 # What public methods hand out and what has no name of its own in `delta_ds`.
-_HANDED_OUT = (Blame, ColumnLayout, Due, Explanation, History, Maintenance, Plots, Step, Timeline)
+_HANDED_OUT = (
+    Blame, ColumnLayout, DeleteResult, Due, Explanation, History, Maintenance, MergeResult, Plots, Step, TableMerger,
+    Timeline, UpdateResult,
+)  # fmt: skip
 # Values without methods of their own for users.
-RECORDS = {"Action", "FileSlice", "Metadata", "Protocol", "StructType"}
+RECORDS = {
+    "Action",
+    "CloneResult",
+    "ConvertResult",
+    "Expression",
+    "FileSlice",
+    "Metadata",
+    "OptimizeResult",
+    "Protocol",
+    "RestoreResult",
+    "StructType",
+    "VacuumResult",
+}
 
 
 class Member(NamedTuple):

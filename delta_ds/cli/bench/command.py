@@ -92,25 +92,30 @@ def _table_around(place: Storage) -> str | None:
 def bench(
     table: Annotated[
         str | None,
-        typer.Argument(metavar="TABLE", help="It is only read. Without: one is made in --scratch."),
+        typer.Argument(
+            metavar="TABLE", help="The table to read. Without it, a table is created in --scratch."
+        ),
     ] = None,
     where: Where = None,
     scratch: Annotated[
         str | None,
         typer.Option(
             "--scratch",
-            help="A folder or URL, on the store to be measured, for what is written; all of it is deleted.",
+            help="Folder or URL on the store to measure, for files that are written; all of them are deleted "
+            "afterwards.",
         ),
     ] = None,
-    rows: Annotated[int, typer.Option("--rows", min=100, help="Of the table that is made.")] = 1_000_000,
+    rows: Annotated[
+        int, typer.Option("--rows", min=100, help="Rows of the table that is created.")
+    ] = 1_000_000,
     commits: Annotated[
-        int, typer.Option("--commits", min=1, help="How many are made, one after the other.")
+        int, typer.Option("--commits", min=1, help="Number of commits, one after the other.")
     ] = 50,
     rounds: Annotated[
-        int, typer.Option("--rounds", min=1, help="How often the table is loaded, planned, read.")
+        int, typer.Option("--rounds", min=1, help="How often the table is loaded, planned and read.")
     ] = 3,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, help="One reading of rows is cut off after so long.")
+        float, typer.Option("--seconds", min=0.1, help="Stop one read of rows after this many seconds.")
     ] = 20.0,
     zone: Zone = "UTC",
     option: StorageOption = None,

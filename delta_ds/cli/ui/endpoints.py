@@ -69,7 +69,7 @@ def _flag(text: str) -> bool:
 
 
 def _health(view: TableView) -> dict[str, Any]:
-    return asdict(health(view.log))
+    return asdict(health(view.log, files=True))
 
 
 _PAGE: dict[str, Callable[[str], Any]] = {"offset": _number, "limit": _limit}

@@ -48,6 +48,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "datetime": (_named("datetime"), "an aware datetime"),
     "os.PathLike[str]": (lambda value: hasattr(type(value), "__fspath__"), "a path"),
     "Storage": (_named("Storage"), "a Storage"),
+    "TableLog": (_named("TableLog"), "a DeltaLog"),
     "Mapping[str, Any]": (_is_mapping, "a dictionary with texts as keys"),
     "AddFile": (_is_mapping, "a dictionary with texts as keys"),
     "RemoveFile": (_is_mapping, "a dictionary with texts as keys"),

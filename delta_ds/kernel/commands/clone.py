@@ -21,6 +21,7 @@ from delta_ds.conditions.commands import (
 from delta_ds.conditions.tables import ADD_CONSTRAINTS_TO_CLONE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.base.arrow_buffers import texts
+from delta_ds.kernel.commands.clone_sources import SOURCE_ADDRESS_TAG
 from delta_ds.kernel.commands.convert_to_delta import plan_conversion, source_files
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
@@ -100,6 +101,7 @@ def shallow_clone(
     timezone: str = "UTC",
     replace_existing: bool = False,
     properties: Mapping[str, str] | None = None,
+    source_name: str | None = None,
 ) -> CloneResult:
     """Make a table at another place over the files of a version of this one.
 
@@ -113,6 +115,8 @@ def shallow_clone(
         Whether the clone may take the place of a table, which has to be without files.
     properties
         Table properties to set over those of the source.
+    source_name
+        By which a catalog knows the source, for the history; None: its path stands there.
 
     Raises
     ------
@@ -139,9 +143,10 @@ def shallow_clone(
     put_clustering(txn, snapshot)
     size = sum(add["size"] for add in adds)
     result = CloneResult(size, len(adds), 0, 0, 0, 0, -1)
-    where = address_text(snapshot.storage.address)
-    parameters = {"source": f"delta.`{where}`", "sourceVersion": snapshot.version}
-    committed = txn.commit(CLONE, parameters, clone_metrics(result))
+    where = f"delta.`{address_text(snapshot.storage.address)}`"
+    parameters = {"source": source_name or where, "sourceVersion": snapshot.version}
+    tags = None if source_name is None else {SOURCE_ADDRESS_TAG: where}
+    committed = txn.commit(CLONE, parameters, clone_metrics(result), tags=tags)
     return replace(result, version=committed)
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
 
+# In `tags` of a CLONE that names its source as a catalog does: where that lies.
+SOURCE_ADDRESS_TAG = "pydelta.cloneSource"
 _COMMITS_AT_ONCE = 50
 _MOST_ANCESTORS = 100
 _TABLE = re.compile(r"(?:delta|pydelta)\.`(.+)`", re.DOTALL)
@@ -152,7 +154,8 @@ def _cloned(storage: Storage, last: int) -> Iterator[tuple[Address, int]]:
             said = commit.info.get("operationParameters") or {}
             number = str(said.get("sourceVersion", "")).strip('"')
             if number.isdecimal():
-                yield from ((address, int(number)) for address in _addresses_of(said.get("source")))
+                where = (commit.info.get("tags") or {}).get(SOURCE_ADDRESS_TAG) or said.get("source")
+                yield from ((address, int(number)) for address in _addresses_of(where))
 
 
 def _addresses_of(source: object) -> Iterator[Address]:

@@ -76,6 +76,7 @@ def convert_to_delta(
     properties: Mapping[str, str] | None = None,
     description: str | None = None,
     unknown: bool = False,
+    catalog_table: str | None = None,
 ) -> ConvertResult | None:
     """Make a table of the Parquet files in a folder.
 
@@ -98,6 +99,8 @@ def convert_to_delta(
         Free text in the table's metadata.
     unknown
         Whether `delta.` names among the properties may be some that there are not.
+    catalog_table
+        By which a catalog knows the folder, quoted, for the history; None: by its path alone.
 
     Returns
     -------
@@ -148,6 +151,8 @@ def convert_to_delta(
         "collectStats": collect_statistics,
         "sourceFormat": "parquet",
     }
+    if catalog_table is not None:
+        parameters["catalogTable"] = catalog_table
     version = txn.commit(CONVERT, parameters, {"numConvertedFiles": len(adds)})
     return ConvertResult(version, len(adds))
 

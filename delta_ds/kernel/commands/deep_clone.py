@@ -28,7 +28,7 @@ from delta_ds.kernel.commands.clone import (
     parse_inputs,
     put_clustering,
 )
-from delta_ds.kernel.commands.clone_sources import check_data_file, check_sources
+from delta_ds.kernel.commands.clone_sources import SOURCE_ADDRESS_TAG, check_data_file, check_sources
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.files.scan.scan import vector_descriptor
@@ -75,6 +75,7 @@ def deep_clone(
     replace_existing: bool = False,
     properties: Mapping[str, str] | None = None,
     files_from: Sequence[str] = (),
+    source_name: str | None = None,
 ) -> CloneResult:
     """Make a table at another place, on any store, with copies of the files of a version of this one.
 
@@ -92,6 +93,8 @@ def deep_clone(
     files_from
         Folders whose Parquet files are copied too, where the source names some: addresses. Else only those in the
         source's folder, and in the folders of the tables that it is a clone of, see `clone_sources`.
+    source_name
+        By which a catalog knows the source, for the history; None: its path stands there.
 
     Returns
     -------
@@ -145,7 +148,7 @@ def deep_clone(
     check_sources(snapshot, _files_of(new), files_from)
     with StagedFiles(target.storage) as staged:
         adds = _Copies(snapshot, target.storage, staged).make(new)
-        return _commit(txn, snapshot, state, known, adds, staged)
+        return _commit(txn, snapshot, state, known, adds, staged, source_name)
 
 
 def _overlap(source: Address, target: Address) -> bool:
@@ -163,6 +166,7 @@ def _commit(
     known: _Known,
     adds: Sequence[AddFile],
     staged: StagedFiles,
+    source_name: str | None,
 ) -> CloneResult:
     gone = known.gone()
     before = txn.base
@@ -186,9 +190,11 @@ def _commit(
         txn.remove_live(integers(gone))
     txn.add_all(adds)
     put_clustering(txn, source)
-    where = address_text(source.storage.address)
-    parameters = {"source": f"delta.`{where}`", "sourceVersion": source.version, "isShallow": False}
+    where = f"delta.`{address_text(source.storage.address)}`"
+    parameters = {"source": source_name or where, "sourceVersion": source.version, "isShallow": False}
     tags = {SOURCE_TAG: source.metadata.id}
+    if source_name is not None:
+        tags[SOURCE_ADDRESS_TAG] = where
     committed = txn.commit(CLONE, parameters, clone_metrics(result), tags=tags, staged=staged)
     return replace(result, version=committed)
 

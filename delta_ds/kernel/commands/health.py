@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
 
 # What has no name in the history, or two.
-STATISTICS, VACUUM, CHECKPOINT = "statistics", "VACUUM", "checkpoint"
+STATISTICS, VACUUM, CHECKPOINT, FSCK = "statistics", "VACUUM", "checkpoint", "fsck"
 
 # Below these a command costs more than it brings.
 _JOINED_FILES = 16
@@ -40,7 +40,7 @@ class Due:
     Attributes
     ----------
     command
-        `OPTIMIZE`, `REORG`, `statistics`, `VACUUM` or `checkpoint`.
+        `OPTIMIZE`, `REORG`, `statistics`, `VACUUM`, `checkpoint` or `fsck`.
     reason
         Why, with numbers.
 
@@ -77,7 +77,10 @@ class Health(Shown):
     unneeded_files, unneeded_bytes
         What VACUUM would delete of the files that commits removed; None where the log does not tell.
     due
-        The commands that are due, in the order in which `maintain` runs them.
+        The commands that are due, in the order in which `maintain` runs them; `fsck` before them, where files are
+        missing.
+    missing_files
+        Live files and deletion vectors that are missing or of another size; None where nobody looked for them.
 
     Examples
     --------
@@ -101,6 +104,7 @@ class Health(Shown):
     unneeded_files: int | None
     unneeded_bytes: int | None
     due: tuple[Due, ...]
+    missing_files: int | None = None
 
     def _card(self) -> Card:
         from dataclasses import fields
@@ -109,7 +113,12 @@ class Health(Shown):
         facts = [(n.replace("_", " "), "not known" if (v := getattr(self, n)) is None else v) for n in names]
         due = table_of(("due", "why"), self.due, lambda each: (each.command, each.reason))
         title = f"Health of {self.table}, version {self.version}"
-        return Card(title, facts, (due,) if self.due else (), "" if self.due else "nothing is due")
+        return Card(title, facts, (due,) if self.due else (), "" if self.due else self.nothing_due)
+
+    @property
+    def nothing_due(self) -> str:
+        """What to say where no command is due: whether the files were looked at, too."""
+        return "by the log alone, nothing is due" if self.missing_files is None else "nothing is due"
 
     def __str__(self) -> str:
         from dataclasses import fields
@@ -120,11 +129,11 @@ class Health(Shown):
             f"  {name.replace('_', ' ')}: {'not known' if (value := getattr(self, name)) is None else value}"
             for name in names
         ]
-        lines += [f"  due: {each.command}: {each.reason}" for each in self.due] or ["  nothing is due"]
+        lines += [f"  due: {each.command}: {each.reason}" for each in self.due] or [f"  {self.nothing_due}"]
         return "\n".join(lines)
 
 
-def health(log: TableLog, request: OptimizeRequest | None = None) -> Health:
+def health(log: TableLog, request: OptimizeRequest | None = None, *, files: bool = False) -> Health:
     """Look at the newest version of a table by its log alone; nothing is changed.
 
     Parameters
@@ -133,13 +142,23 @@ def health(log: TableLog, request: OptimizeRequest | None = None) -> Health:
         The table.
     request
         What OPTIMIZE would be asked for; by default small files are joined, and clustered tables clustered.
+    files
+        Whether the table's folder is listed as well, to find files that are missing.
 
     Raises
     ------
     DeltaError
         The table cannot be read.
     """
-    return health_of(log.open_snapshot(), request or OptimizeRequest())
+    snapshot = log.open_snapshot()
+    found = health_of(snapshot, request or OptimizeRequest())
+    if not files:
+        return found
+    from delta_ds.kernel.commands.fsck.command import incomplete_files
+
+    missing = len(incomplete_files(snapshot))
+    reason = f"{missing} files that the log names are missing or of another size"
+    return replace(found, missing_files=missing, due=(*([Due(FSCK, reason)] if missing else []), *found.due))
 
 
 def health_of(snapshot: Snapshot, request: OptimizeRequest) -> Health:

@@ -8,6 +8,9 @@ Source: delta-spark, `DeltaOperations`, `OptimisticTransaction`; conflict-matrix
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from delta_ds.records import dataclass
 
 
@@ -38,6 +41,8 @@ class Operation:
         others then, also under a change feed, whose readers are told of that.
     checkpoints
         Whether a checkpoint follows at once, whatever the table's interval.
+    metrics
+        The metrics that the history has of it, by their names; None: all that are told.
     """
 
     name: str
@@ -49,6 +54,17 @@ class Operation:
     copies_files: bool = False
     takes_description: bool = False
     checkpoints: bool = False
+    metrics: frozenset[str] | None = None
+
+    def shown(self, metrics: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Those of some metrics that the history has.
+
+        >>> TRUNCATE.shown({"numRemovedFiles": 1, "numAddedFiles": 0})
+        {'numRemovedFiles': 1}
+        """
+        if metrics is None or self.metrics is None:
+            return metrics
+        return {name: value for name, value in metrics.items() if name in self.metrics}
 
     def __str__(self) -> str:
         return self.name
@@ -62,7 +78,7 @@ def _replacing(name: str) -> Operation:
 WRITE = Operation("WRITE", changes_data=True)
 STREAMING_UPDATE = Operation("STREAMING UPDATE", changes_data=True)
 DELETE = Operation("DELETE", changes_data=True)
-TRUNCATE = Operation("TRUNCATE", changes_data=True)
+TRUNCATE = Operation("TRUNCATE", changes_data=True, metrics=frozenset(["numRemovedFiles", "executionTimeMs"]))
 UPDATE = Operation("UPDATE", changes_data=True)
 MERGE = Operation("MERGE", changes_data=True)
 
@@ -90,7 +106,7 @@ RESTORE = Operation(
 OPTIMIZE = Operation("OPTIMIZE")
 REORG = Operation("REORG")
 COMPUTE_STATS = Operation("COMPUTE STATS")
-REMOVE_COLUMN_MAPPING = Operation("REMOVE COLUMN MAPPING")
+REMOVE_COLUMN_MAPPING = Operation("REMOVE COLUMN MAPPING", metrics=frozenset(["numOutputBytes"]))
 ROW_TRACKING_BACKFILL = Operation("ROW TRACKING BACKFILL", checked_for_appends=False, copies_files=True)
 ROW_TRACKING_UNBACKFILL = Operation("ROW TRACKING UNBACKFILL", checked_for_appends=False)
 VACUUM_START = Operation("VACUUM START")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from delta_ds._version import __version__
 from delta_ds.conditions.protocol import (
     FEATURES_PROTOCOL_METADATA_MISMATCH,
     GEOSPATIAL_NOT_SUPPORTED,
@@ -143,6 +142,8 @@ def check_writable(
     names = supported_features(reader, writer, protocol.reader_features, protocol.writer_features)
     refused = sorted(n for n in names if n not in FEATURES or not FEATURES[n].write)
     if refused:
+        from delta_ds._version import __version__
+
         raise UNSUPPORTED_FEATURES_FOR_WRITE(
             tableNameOrPath=table, unsupported=refused, deltaVersion=__version__
         )
@@ -190,6 +191,8 @@ def _check_known(protocol: TableProtocol, table: str) -> None:
     known = {GEOSPATIAL.name, GEOSPATIAL_DEV.name}
     unknown = sorted(refused - known)
     if unknown:
+        from delta_ds._version import __version__
+
         raise UnsupportedFeatureError(
             f"table {table} requires reader table feature(s) that this version of delta_ds does not support: "
             f"{_listing(unknown)}. Upgrade delta_ds, or read the table with an engine that supports them",

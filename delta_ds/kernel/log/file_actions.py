@@ -19,6 +19,8 @@ from delta_ds.kernel.storage.filesystem import Storage
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
 # --- the normal form of a path by which files are compared, however a log spells it
 # The `path` of an action is URI-encoded, relative or absolute, and many texts name one file: `a%20b`, `./a%20b` and
 # `file:///table/a%20b`. Replay, conflicts, the change feed and whatever else asks whether two actions mean the same
@@ -87,11 +89,6 @@ def _has_odd_letters(paths: pa.ChunkedArray) -> bool:
 
 
 # --- actions in Arrow: `add`, `remove` and `cdc` as tables, the key of a file; and columns of checkpoints
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 FILE_ACTIONS = ("add", "remove", "cdc")
 # No data file is larger: a pebibyte.

@@ -272,6 +272,40 @@ def _history_row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
+# What metrics count, by what changed: rows of each kind, then files. The first name that a commit has counts.
+_EFFECTS = (
+    ("+{} row", ("numTargetRowsInserted", "numOutputRows")),
+    ("{} changed", ("numTargetRowsUpdated", "numUpdatedRows")),
+    ("-{} row", ("numTargetRowsDeleted", "numDeletedRows")),
+    (
+        "+{} file",
+        ("numTargetFilesAdded", "numAddedFiles", "numFiles", "numRestoredFiles", "numConvertedFiles"),
+    ),
+    ("-{} file", ("numTargetFilesRemoved", "numRemovedFiles", "numDeletedFiles")),
+)
+
+
+def effect_of(entry: Mapping[str, Any]) -> str:
+    """What a commit did to rows and files, by its metrics, in few words; empty where they do not tell.
+
+    Parameters
+    ----------
+    entry
+        Of a history.
+
+    >>> effect_of({"operationMetrics": {"numFiles": "2", "numOutputRows": "60"}})
+    '+60 rows, +2 files'
+    """
+    metrics = entry.get("operationMetrics") or {}
+    told = []
+    for text, names in _EFFECTS:
+        count = next((metrics[name] for name in names if name in metrics), "0")
+        if str(count).isdecimal() and int(count):
+            several = "" if int(count) == 1 or text.endswith("changed") else "s"
+            told.append(f"{text.format(count)}{several}")
+    return ", ".join(told)
+
+
 def made_by(entry: Mapping[str, Any]) -> str:
     """Who and what made a commit, as far as it says so: user, job, notebook, Spark application and its address.
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from delta_ds.conditions.classes import CAME_SHORT
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.storage import listing
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.kernel.storage.uri import Address, has_scheme, parse_address, resolve
 from delta_ds.records import dataclass
@@ -21,6 +20,7 @@ from delta_ds.records import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.storage.listing import Entry
     from delta_ds.kernel.storage.maintenance import Maintenance
 
 
@@ -177,10 +177,12 @@ class Storage(ABC):
         StorageError
             The store refused.
         """
-        return listing.in_batches(self._entries_below(folder.strip("/"), enter or _everything))
+        from delta_ds.kernel.storage.listing import in_batches
+
+        return in_batches(self._entries_below(folder.strip("/"), enter or _everything))
 
     @abstractmethod
-    def _entries_below(self, folder: str, enter: Callable[[str], bool]) -> Iterator[listing.Entry]: ...
+    def _entries_below(self, folder: str, enter: Callable[[str], bool]) -> Iterator[Entry]: ...
 
     @abstractmethod
     def read(self, path: str) -> bytes:

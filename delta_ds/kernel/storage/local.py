@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage.filesystem import FileStatus, NotAFileError, OpenedFile, Storage
-from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.store_errors import cannot_write
 from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE, allows_unsafe_commits
 from delta_ds.kernel.storage.uri import Address, unambiguous
@@ -20,6 +19,7 @@ from delta_ds.kernel.storage.uri import Address, unambiguous
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.storage.listing import Entry
     from delta_ds.kernel.storage.local_folders import Folders
 
 

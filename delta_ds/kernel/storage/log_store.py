@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 
-from delta_ds.events.storage import DYNAMODB_NOT_LOOKED_FOR, DYNAMODB_WRITERS_FOUND
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.store_errors import NOTHING_WRITTEN
@@ -160,8 +159,12 @@ def _look_for_dynamodb(storage: Storage, version: int) -> None:
     except FileNotFoundError:
         return
     except StorageError as error:
+        from delta_ds.events.storage import DYNAMODB_NOT_LOOKED_FOR
+
         # The commit does not depend on it: who may not list here commits all the same.
         DYNAMODB_NOT_LOOKED_FOR.log(table=storage.url, reason=error)
         return
     if found:
+        from delta_ds.events.storage import DYNAMODB_WRITERS_FOUND
+
         DYNAMODB_WRITERS_FOUND.log(table=storage.url, path=found[-1].path)

@@ -57,6 +57,7 @@ MAX_ATTEMPTS = 4000
     "engine_info",
     "looks_into_files",
     "reads",
+    "recorded_scan",
     "rows",
     "set_table_state",
     "storage",
@@ -149,7 +150,7 @@ class Transaction:
 
     # --- reads
 
-    def scan(
+    def recorded_scan(
         self,
         predicate: str | Expression | None = None,
         columns: Sequence[str] | None = None,
@@ -159,16 +160,7 @@ class Transaction:
     ) -> Scan:
         """A scan of the version, recorded as read: its predicate, and the files left after skipping.
 
-        Parameters
-        ----------
-        predicate, columns, timezone, metadata_columns
-            As in `Snapshot.scan`, whose errors it has.
-
-        Examples
-        --------
-        >>> transaction = DeltaLog("/data/orders").start_transaction()
-        >>> transaction.scan("country = 'DE'").num_files
-        2
+        Parameters and errors are those of `Snapshot.scan`.
         """
         from delta_ds.kernel.files.scan.scan import Scan
 
@@ -618,7 +610,7 @@ class Transaction:
                 txn_id=self.txn_id,
                 engine_info=self.engine_info or commit_info.default_engine(),
                 parameters=parameters,
-                metrics=metrics,
+                metrics=record.shown(metrics),
                 user_metadata=user_metadata,
                 tags=tags,
             )

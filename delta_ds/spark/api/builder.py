@@ -10,11 +10,12 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
-from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED
+from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED, OPTIONS_OF_NAMED_TABLE
 from delta_ds.conditions.session import (
     CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
     TABLE_NAME_ALREADY_EXISTS,
 )
+from delta_ds.kernel.format.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
 from delta_ds.kernel.format.options.session_facts import default_properties
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
@@ -28,7 +29,7 @@ from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.ddl_types import spark_type, to_kernel
 from delta_ds.spark.base.kinds import settings
-from delta_ds.spark.base.kinds.catalogs import knows_names
+from delta_ds.spark.base.kinds.catalogs import knows_names, server_knows_names
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.commands.handle import Handle, open_handle, open_name
 from delta_ds.spark.engines.arguments import public_methods
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
 
 _Table = TypeVar("_Table")
 _LONGS = range(-(1 << 63), 1 << 63)
+_STATEMENTS = {
+    create.CREATE: CREATE_TABLE.name,
+    create.IF_NOT_EXISTS: f"{CREATE_TABLE} IF NOT EXISTS",
+    create.REPLACE: REPLACE_TABLE.name,
+    create.CREATE_OR_REPLACE: CREATE_OR_REPLACE_TABLE.name,
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class DeltaTableBuilder(Generic[_Table]):
     """Builds a new table; `execute` creates it.
 
     Begin with `DeltaTable.create`, `createIfNotExists`, `replace` or `createOrReplace`. Every method but `execute`
-    answers the builder itself.
+    returns the builder.
 
     Examples
     --------
@@ -99,8 +106,8 @@ class DeltaTableBuilder(Generic[_Table]):
         Parameters
         ----------
         identifier
-            As in Spark SQL: `table`, `schema.table`, or a path as above. A name without `location` is of a managed
-            table, whose files lie in the warehouse.
+            As in Spark SQL: `table`, `schema.table`, or a path as above. A name without `location` creates a
+            managed table, whose files are in the warehouse.
 
         Raises
         ------
@@ -118,7 +125,7 @@ class DeltaTableBuilder(Generic[_Table]):
         source, path = format_and_path(_text("Table name", identifier))
         if source in (FORMAT, DELTA):
             self._location = path
-        elif not knows_names(self._spark):
+        elif not knows_names(self._spark) and not server_knows_names(self._spark):
             raise CREATE_BY_NAME_NOT_ALLOWED(identifier=identifier)
         else:
             self._name = identifier
@@ -146,7 +153,7 @@ class DeltaTableBuilder(Generic[_Table]):
         Parameters
         ----------
         key, value
-            As in `df.write.option`; see `docs/storage.md`. Nothing of it goes into the table.
+            As in `df.write.option`; see `docs/storage.md`. The table does not store it.
 
         Examples
         --------
@@ -188,17 +195,17 @@ class DeltaTableBuilder(Generic[_Table]):
         Parameters
         ----------
         colName
-            As it is, without backticks.
+            The plain name, without backticks.
         dataType
             A Spark type, or its DDL text.
         nullable
-            Whether rows may lack a value.
+            Whether the value may be null.
         generatedAlwaysAs
             SQL text that computes the column from others, or an `IdentityGenerator`.
         generatedByDefaultAs
-            An `IdentityGenerator` for rows that do not bring a value.
+            An `IdentityGenerator` for rows without a value.
         comment
-            About the column.
+            A comment on the column.
         default
             SQL text of a constant for rows that lack the column. Not in delta-spark's builder. The table needs
             the property `delta.feature.allowColumnDefaults` = `supported`.
@@ -307,16 +314,16 @@ class DeltaTableBuilder(Generic[_Table]):
         Returns
         -------
         DeltaTable
-            The new table, or the one that was there already (`createIfNotExists`).
+            The new table, or the existing one (`createIfNotExists`).
 
         Raises
         ------
         TableExistsError
-            There is a table already (`create`).
+            The table already exists (`create`).
         NotADeltaTableError
-            There is none to be replaced (`replace`).
+            There is no table to replace (`replace`).
         DeltaError
-            What was asked for is not possible; the message names the column or property.
+            The definition is not possible; the message names the column or property.
 
         Examples
         --------
@@ -357,7 +364,28 @@ class DeltaTableBuilder(Generic[_Table]):
                 self, name, "first call execute(), which makes the table; its rows are toDF()"
             )
 
+    def _create_on_server(self, name: str) -> None:
+        """A server that knows names makes the table, by a statement."""
+        from delta_ds.spark.base.create_text import create_text
+
+        if self._options:
+            raise OPTIONS_OF_NAMED_TABLE(options=sorted(self._options), table=name)
+        statement = create_text(
+            _STATEMENTS[self._mode],
+            name,
+            StructType(tuple(self._fields)),
+            partitioning=self._partitioning,
+            clustering=self._clustering,
+            location=self._location,
+            comment=self._comment,
+            properties=self._properties,
+        )
+        self._spark.sql(statement).collect()
+
     def _create_named(self, name: str) -> _Table:
+        if server_knows_names(self._spark):
+            self._create_on_server(name)
+            return self._table_of(open_name(self._spark, name))
         from delta_ds.spark.session.catalog.creation import create_empty
         from delta_ds.spark.session.catalog.places import CREATE, place_of
         from delta_ds.spark.session.writes.new_table import NewTable

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField as SparkStructField
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.data import UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT
-from delta_ds.conditions.session import NEW_CHECK_CONSTRAINT_VIOLATION
+from delta_ds.conditions.definitions import NEW_CHECK_CONSTRAINT_VIOLATION
 from delta_ds.exceptions import InvalidArgumentError, UnsupportedFeatureError
 from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
@@ -64,17 +64,17 @@ class TableDescription:
     def setProperties(self, properties: Mapping[str, str]) -> None:
         """Set table properties, as `ALTER TABLE ... SET TBLPROPERTIES`; features they need are added.
 
-        `delta.columnMapping.mode` set to `none` rewrites the files, as a commit of its own that comes first.
+        Setting `delta.columnMapping.mode` to `none` rewrites the files first, in a separate commit.
 
         Parameters
         ----------
         properties
-            Values as text, by name. `docs/properties.md` has those that begin with `delta.`; others are the user's own.
+            Values as text, by name. `docs/properties.md` lists those that begin with `delta.`; you may add others.
 
         Raises
         ------
         InvalidOptionError
-            There is no such property, or it does not take that value; the message names the nearest.
+            The property does not exist, or the value is invalid; the message names the nearest.
 
         Examples
         --------
@@ -100,12 +100,12 @@ class TableDescription:
         Parameters
         ----------
         keys
-            Names of properties; those that are not set do no harm.
+            Names of properties; unset ones are ignored.
 
         Raises
         ------
         InvalidOptionError
-            One is a CHECK constraint, for which there is `dropConstraint`.
+            One is a CHECK constraint: use `dropConstraint`.
 
         Examples
         --------
@@ -138,7 +138,7 @@ class TableDescription:
         Raises
         ------
         UnsupportedFeatureError
-            There are no such versions, or they do not go together.
+            The versions do not exist, or cannot be combined.
 
         Examples
         --------
@@ -162,7 +162,7 @@ class TableDescription:
         Raises
         ------
         UnsupportedFeatureError
-            There is no such feature, or tables with it cannot be written.
+            The feature does not exist, or tables with it cannot be written.
 
         Examples
         --------
@@ -174,21 +174,22 @@ class TableDescription:
         run(self._handle.log, alter_properties.add_feature_support, featureName)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take the support of a feature away; what files hold of it is rewritten first, as commits of their own.
+        """Drop a feature; files that use it are rewritten first, in separate commits.
 
         Parameters
         ----------
         featureName
             In any case.
         truncateHistory
-            For features that readers must know: True cuts off the versions that used it, once they are old enough.
+            For features that readers must support: True removes the versions that used it, once they are old
+            enough.
 
         Raises
         ------
         UnsupportedFeatureError
-            The feature is unknown, not there, needed by another one, or cannot be removed.
+            The feature is unknown, not in use, needed by another one, or cannot be removed.
         UnsupportedOperationError
-            The table, or a version that would have to be cut off, still uses it; the message says what to do.
+            The table, or a version that would have to be removed, still uses it; the message says what to do.
 
         Examples
         --------
@@ -215,7 +216,7 @@ class TableDescription:
         Parameters
         ----------
         columns
-            Names, types and comments. Rows that are there have null in them.
+            Names, types and comments. Existing rows get null.
         first
             Whether they come before all others.
         after
@@ -224,7 +225,7 @@ class TableDescription:
         Raises
         ------
         SchemaError
-            There is such a column already (case does not count), or none to come after.
+            The column already exists (case does not count), or `after` does not.
 
         Examples
         --------
@@ -251,7 +252,7 @@ class TableDescription:
         UnsupportedOperationError
             The table has no column mapping; or a constraint or a generated column uses the column.
         SchemaError
-            There is no such column, or one of the new name already.
+            The column does not exist, or the new name is in use.
 
         Examples
         --------
@@ -276,7 +277,7 @@ class TableDescription:
         UnsupportedOperationError
             The table has no column mapping, or would be left without columns.
         SchemaError
-            There is no such column, or something else of the table uses it.
+            The column does not exist, or another part of the table uses it.
 
         Examples
         --------
@@ -311,14 +312,15 @@ class TableDescription:
         comment
             The new comment.
         default
-            SQL text of the new default; None takes it away.
+            SQL text of the new default; None removes it.
         first, after
-            The new place among its neighbours.
+            The new position among its neighbours.
 
         Raises
         ------
         SchemaError, UnsupportedOperationError
-            There is no such column, or it cannot be changed so; the message says why, and what can.
+            The column does not exist, or the change is not possible; the message gives the reason and what is
+            possible.
 
         Examples
         --------
@@ -344,7 +346,7 @@ class TableDescription:
         )
 
     def syncIdentity(self, name: str) -> None:
-        """Let an identity column go on behind the values that rows brought with them, as `SYNC IDENTITY`.
+        """Continue an identity column after the values that rows brought with them, as `SYNC IDENTITY`.
 
         Parameters
         ----------
@@ -354,7 +356,7 @@ class TableDescription:
         Raises
         ------
         UnsupportedOperationError
-            The column is no identity column.
+            The column is not an identity column.
 
         Examples
         --------
@@ -382,21 +384,21 @@ class TableDescription:
     # --- constraints and clustering
 
     def addConstraint(self, name: str, expression: str) -> None:
-        """Add a CHECK constraint: rows for which it is not true can no longer be written.
+        """Add a CHECK constraint: writes of rows for which it is not true fail from then on.
 
         Parameters
         ----------
         name
-            How the constraint is called, in any case.
+            The name of the constraint, in any case.
         expression
             Spark SQL over the columns of the table.
 
         Raises
         ------
         InvariantViolationError
-            A row that is there violates it.
+            An existing row violates it.
         SchemaError
-            There is a constraint of that name, or the expression does not fit the table.
+            The name is in use, or the expression does not fit the table.
 
         Examples
         --------
@@ -434,14 +436,14 @@ class TableDescription:
         Parameters
         ----------
         name
-            Of the constraint, in any case.
+            The name of the constraint, in any case.
         ifExists
-            Whether one of that name may be missing; the history says so then.
+            Whether the constraint may be missing; the history records that.
 
         Raises
         ------
         InvalidOptionError
-            There is no such constraint; the message names those that there are.
+            There is no such constraint; the message names the existing ones.
 
         Examples
         --------
@@ -457,7 +459,7 @@ class TableDescription:
     def clusterBy(self, columns: Sequence[str]) -> None:
         """Change the clustering columns of a clustered table; without columns, clustering ends.
 
-        Files are arranged by the new columns by the next `optimize().executeCompaction()`.
+        The next `optimize().executeCompaction()` arranges files by the new columns.
 
         Parameters
         ----------

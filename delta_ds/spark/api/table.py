@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 class DeltaTable(TableDescription, Shown):
     """A Delta table at a path; made by `forPath`, `forName` or a builder.
 
-    In a classic session the log is read and committed to in this process, in one of Spark Connect by Python of the
-    server. Rows are read by the data source. In the examples `/data/orders` has four orders, partitioned by country.
+    In a classic session this process reads the log and commits; on Spark Connect the server's Python does. The data
+    source reads the rows. In the examples `/data/orders` has four orders, partitioned by country.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table of a name: of the session catalog, or a path as ``delta.`/path` ``.
+        """Open a table by its name in the session catalog, or by its path as ``delta.`/path` ``.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class DeltaTable(TableDescription, Shown):
         Raises
         ------
         UnsupportedOperationError
-            The name is one of a catalog that does not know the tables of this package: the session is not registered.
+            The catalog does not know the tables of this package: the session is not registered.
         NotADeltaTableError
             There is no table of that name or at the path, or it is of another format.
 
@@ -115,7 +115,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether a path is that of a table, or of a folder inside one.
+        """Return whether a path is that of a table, or of a folder inside one.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class DeltaTable(TableDescription, Shown):
         partitionSchema: str | SparkStructType | None = None,
         collectStatistics: bool | None = None,
     ) -> DeltaTable:
-        """Make a folder of Parquet files a table; the files stay where they are.
+        """Convert a folder of Parquet files to a table; the files stay where they are.
 
         Parameters
         ----------
@@ -148,23 +148,23 @@ class DeltaTable(TableDescription, Shown):
         identifier
             ``parquet.`/path/of/the/folder` ``.
         partitionSchema
-            The columns that its folders are named after, in their order: `year int, month int`, or a schema.
+            The partition columns, in the order of the folders: `year int, month int`, or a schema.
         collectStatistics
-            Whether to look into the files for statistics; None: as the session's setting says. `NO STATISTICS` in SQL.
+            Whether to read statistics from the files; None: as the session's setting says. `NO STATISTICS` in SQL.
 
         Returns
         -------
         DeltaTable
-            Where there is a table already, that one, as it is.
+            The table; an existing one is returned unchanged.
 
         Raises
         ------
         DataFileError
-            There is no such folder or no file in it; a file is no Parquet file.
+            The folder does not exist or holds no file, or a file is not a Parquet file.
         SchemaError
-            Files do not go together, or folders are not those of the partition columns.
+            The schemas of the files cannot be merged, or the folders do not fit the partition columns.
         UnsupportedOperationError
-            It is no folder of Parquet files that is named.
+            The identifier does not name a folder of Parquet files.
 
         Examples
         --------
@@ -179,7 +179,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a new table, where there is none yet.
+        """Build a new table; an existing one is an error.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class DeltaTable(TableDescription, Shown):
         Returns
         -------
         DeltaTableBuilder
-            Which makes the table by `execute()`.
+            Its `execute()` creates the table.
 
         Examples
         --------
@@ -201,7 +201,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a new table; an existing one is left as it is.
+        """Build a new table; an existing one stays unchanged.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class DeltaTable(TableDescription, Shown):
         Returns
         -------
         DeltaTableBuilder
-            Which makes the table by `execute()`.
+            Its `execute()` creates the table.
 
         Examples
         --------
@@ -223,7 +223,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that replaces an existing table; older versions stay.
+        """Build a table that replaces an existing one; older versions stay.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class DeltaTable(TableDescription, Shown):
         Returns
         -------
         DeltaTableBuilder
-            Which makes the table by `execute()`.
+            Its `execute()` creates the table.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class DeltaTable(TableDescription, Shown):
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that creates a table or replaces the existing one; older versions stay.
+        """Build a new table, or replace the existing one; older versions stay.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class DeltaTable(TableDescription, Shown):
         Returns
         -------
         DeltaTableBuilder
-            Which makes the table by `execute()`.
+            Its `execute()` creates the table.
 
         Examples
         --------
@@ -267,7 +267,7 @@ class DeltaTable(TableDescription, Shown):
         return DeltaTableBuilder(_session(sparkSession), create.CREATE_OR_REPLACE, cls)
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name that expressions can use.
+        """Return the same table under a name that expressions can use.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class DeltaTable(TableDescription, Shown):
         Returns
         -------
         DataFrame
-            Each action on it reads the version that is the latest by then; so does one that was made before a commit.
+            Each action reads the latest version at that time, also if the DataFrame was created before a commit.
 
         Examples
         --------
@@ -309,28 +309,28 @@ class DeltaTable(TableDescription, Shown):
         net: str | None = None,
         keys: Sequence[str] | None = None,
     ) -> DataFrame:
-        """The change data feed: the rows that came and went, with `_change_type`, `_commit_version` and
+        """Return the change data feed: inserted, updated and deleted rows, with `_change_type`, `_commit_version` and
         `_commit_timestamp`. Not in delta-spark, which has read options for it.
 
         Parameters
         ----------
         start, end
-            The first and the last version (int), or timestamps: text in the session time zone, or an aware datetime. By
-            default from version 0 to the latest.
+            The first and the last version (int), or timestamps: text in the session time zone, or an aware
+            datetime. By default from version 0 to the latest.
         net
-            What becomes of the changes of one key. `net`: their effect on the range as a whole, an insert, a delete, or
-            both sides of an update; nothing where a row came and went, or is as it was. `latest`: the last of them.
-            They carry the version and time of the last change. None: each change counts.
+            How the changes of one key are reduced. `net`: their effect over the whole range, an insert, a delete,
+            or both sides of an update; nothing if a row was inserted and deleted, or did not change. `latest`: the
+            last change. Rows carry the version and time of the last change. None: all changes.
         keys
-            With `net`: the columns that tell rows apart, of any type but nested ones. Null is a value like any other.
+            With `net`: the columns that identify rows, of any type but nested ones. Null is a value like any other.
 
         Raises
         ------
         ChangeDataError
-            The range is empty or out of reach, or changes were not recorded in all of it. On Spark Connect, and
-            on the portable path, this shows when the rows are asked for.
+            The range is empty or out of reach, or changes were not recorded in all of it. On Spark Connect, and on
+            the portable path, this is raised when the rows are read.
         InvariantViolationError
-            When the rows are asked for: two rows have one key.
+            Two rows have the same key; raised when the rows are read.
 
         Examples
         --------
@@ -365,8 +365,8 @@ class DeltaTable(TableDescription, Shown):
     ) -> DataFrame:
         """The rows of the table, each with the commit that last wrote it. Not in delta-spark.
 
-        The table needs row tracking (`delta.enableRowTracking`). Copying a row is not writing it: rows that OPTIMIZE
-        moves, or that an UPDATE leaves as they are in a file that it rewrites, keep their commit.
+        The table needs row tracking (`delta.enableRowTracking`). Copying a row does not count as writing it: rows
+        that OPTIMIZE moves, or that an UPDATE does not change in a file that it rewrites, keep their commit.
 
         Parameters
         ----------
@@ -375,8 +375,8 @@ class DeltaTable(TableDescription, Shown):
         columns
             Top-level columns of the table to return, in order; None: all.
         version, timestamp
-            The table as it was then: a version, or text in the session time zone or an aware datetime; neither: as it
-            is when this is called.
+            The version or time to read: a version, or text in the session time zone or an aware datetime. Neither:
+            the latest version at the time of the call.
 
         Returns
         -------
@@ -384,17 +384,17 @@ class DeltaTable(TableDescription, Shown):
             The columns of the table, `_row_id` and `_commit_version` (bigint), `_commit_timestamp` (timestamp),
             `_commit_operation`, `_commit_user_id`, `_commit_user_name`, `_commit_user_metadata`,
             `_commit_engine_info`, `_commit_txn_id` (string), `_commit_application`, `_commit_job` and
-            `_commit_notebook` (structs). All but the first two are null where the log no longer has the commit, and
-            where the commit does not say.
+            `_commit_notebook` (structs). All but the first two are null if the log no longer has the commit, or the
+            commit does not record them.
 
         Raises
         ------
         UnsupportedOperationError
             The table does not track rows.
         SchemaError
-            A column does not exist, or has a name that is one of this answer's own.
+            A column does not exist, or has the name of a column of the result.
         VersionNotFoundError, TimestampOutOfRangeError
-            There is no such version any more.
+            The version no longer exists.
 
         Examples
         --------
@@ -414,12 +414,12 @@ class DeltaTable(TableDescription, Shown):
         return run_blame(self._handle, condition, columns, version, timestamp)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The commits, newest first, in the 15 columns of delta-spark.
+        """Return the commits, newest first, in the 15 columns of delta-spark.
 
         Parameters
         ----------
         limit
-            At most so many commits; None for all that the log still holds.
+            Maximum number of commits; None for all that the log still holds.
 
         Returns
         -------
@@ -441,7 +441,7 @@ class DeltaTable(TableDescription, Shown):
         return run_history(self._handle, limit)
 
     def detail(self) -> DataFrame:
-        """One row about the latest version: location, size, properties, protocol.
+        """Describe the latest version in one row: location, size, properties, protocol.
 
         Returns
         -------
@@ -463,13 +463,13 @@ class DeltaTable(TableDescription, Shown):
         return run_detail(self._handle)
 
     def health(self) -> Health:
-        """How the table does, by its log alone, and which commands are due; nothing is changed.
+        """Report small files, deleted rows and other figures, and the commands that are due; reads the log only.
 
         Returns
         -------
         Health
-            What OPTIMIZE would join, deleted rows, files without statistics, commits since the last checkpoint, what
-            VACUUM would delete; `due` names the commands, with reasons. `print` shows all of it.
+            What OPTIMIZE would join, deleted rows, files without statistics, commits since the last checkpoint,
+            what VACUUM would delete; `due` names the commands, with reasons. `print` shows all of it.
 
         Examples
         --------
@@ -482,10 +482,10 @@ class DeltaTable(TableDescription, Shown):
         return result
 
     def maintain(self, vacuum: bool = False, dryRun: bool = False) -> Maintenance:
-        """Run the commands that `health` finds due; where none is due, nothing is committed.
+        """Run the commands that `health` reports as due; if none is due, commit nothing.
 
-        OPTIMIZE, purge of deleted rows, statistics, VACUUM and a checkpoint, in this order. Writers may go on
-        meanwhile: where a commit of theirs contradicts a step, nothing of that step is committed, the result says
+        OPTIMIZE, purge of deleted rows, statistics, VACUUM and a checkpoint, in this order. Others may write at the
+        same time: if one of their commits contradicts a step, nothing of that step is committed, the result says
         so, and the next steps run.
 
         Parameters
@@ -493,12 +493,12 @@ class DeltaTable(TableDescription, Shown):
         vacuum
             Whether VACUUM may run, with the table's own retention.
         dryRun
-            Only tell what would be done, and why.
+            Only report what would be done, and why.
 
         Returns
         -------
         Maintenance
-            `steps`: the command, why, what became of it, the version, seconds and metrics of each; `rows` has them as
+            `steps`: the command, reason, outcome, version, seconds and metrics of each; `rows` has them as
             dictionaries, and `print` shows them.
 
         Raises
@@ -519,7 +519,8 @@ class DeltaTable(TableDescription, Shown):
     def plot(self) -> Plots:
         """Pictures of the table: `plot.history()`, `plot.layout(column)`, `plot.skipping(predicate)`; see `Plots`.
 
-        They need matplotlib: `pip install "delta-ds[plot]"`; on Spark Connect on the client alone. Not in delta-spark.
+        They need matplotlib: `pip install "delta-ds[plot]"`; on Spark Connect only on the client. Not in
+        delta-spark.
         """
         from delta_ds.kernel.commands.plot.plots import Plots
 
@@ -536,7 +537,7 @@ class DeltaTable(TableDescription, Shown):
     def delete(self, condition: str | Column | None = None) -> DataFrame:
         """Delete the rows that match a condition, or all.
 
-        Files without a matching row are left alone; those with some are rewritten, or get deletion vectors where
+        Files without a matching row are not touched. Others are rewritten, or get deletion vectors if
         `delta.enableDeletionVectors` is true. Files of older versions stay until VACUUM.
 
         Parameters
@@ -554,9 +555,9 @@ class DeltaTable(TableDescription, Shown):
         PredicateError
             The condition is not boolean, or cannot be evaluated.
         AppendOnlyError
-            The table takes rows only.
+            The table is append-only.
         DeltaConcurrentModificationException
-            Another commit came first and contradicts this one. Nothing was deleted.
+            Another commit came first and conflicts with this one. Nothing was deleted.
 
         Examples
         --------
@@ -580,8 +581,8 @@ class DeltaTable(TableDescription, Shown):
         condition
             SQL text or a column; None for all rows.
         set
-            Columns, as text or Column, to values: SQL text or Column. It has to be given, as in delta-spark. A text is
-            SQL: the string x is `"'x'"`.
+            Columns, as text or Column, to values: SQL text or Column. Required, as in delta-spark. A text is SQL:
+            the string x is `"'x'"`.
 
         Returns
         -------
@@ -595,7 +596,7 @@ class DeltaTable(TableDescription, Shown):
         InvariantViolationError
             A changed row breaks a constraint. Nothing was changed.
         DeltaConcurrentModificationException
-            Another commit came first and contradicts this one. Nothing was changed.
+            Another commit came first and conflicts with this one. Nothing was changed.
 
         Examples
         --------
@@ -613,14 +614,14 @@ class DeltaTable(TableDescription, Shown):
         Parameters
         ----------
         source
-            Each row of the table may match one row of it at most.
+            Each row of the table may match at most one row of the source.
         condition
-            SQL text or a Column over both sides, which matches their rows. Aliases tell the sides apart.
+            SQL text or a Column over both sides, which matches their rows. Use aliases to distinguish the sides.
 
         Returns
         -------
         DeltaMergeBuilder
-            Which takes the clauses, `whenMatchedUpdate`, `whenNotMatchedInsertAll`, ...; nothing happens before its
+            Add clauses to it, `whenMatchedUpdate`, `whenNotMatchedInsertAll`, ...; nothing happens before its
             `execute()`.
 
         Examples
@@ -643,19 +644,19 @@ class DeltaTable(TableDescription, Shown):
         return DeltaMergeBuilder(self._handle, source, condition, _unfinished=unfinished)
 
     def applyChanges(self, source: DataFrame) -> DeltaApplyChangesBuilder:
-        """Start to apply events of rows: a slowly changing dimension of type 1 or 2, in one commit a batch.
+        """Start to apply events to a slowly changing dimension of type 1 or 2, with one commit per batch.
 
         Parameters
         ----------
         source
-            The events, a batch or a stream: rows of any source, or of a change feed, whose order and deletes are known
-            then.
+            The events, a batch or a stream: rows of any source, or a change feed, which contains the order and the
+            deletes.
 
         Returns
         -------
         DeltaApplyChangesBuilder
-            Which takes `keys`, `sequenceBy`, `applyAsDeletes`, ... and `scd1()` or `scd2(...)`; nothing happens before
-            its `execute()` or `writeStream()`.
+            Call `keys`, `sequenceBy`, `applyAsDeletes`, ... and `scd1()` or `scd2(...)` on it; nothing happens
+            before its `execute()` or `writeStream()`.
 
         Examples
         --------
@@ -679,7 +680,8 @@ class DeltaTable(TableDescription, Shown):
         Returns
         -------
         DeltaOptimizeBuilder
-            Which takes `where`; nothing happens before its `executeCompaction()`, `executeZOrderBy(...)`, ...
+            Call `where` on it to choose partitions; nothing happens before its `executeCompaction()`,
+            `executeZOrderBy(...)`, ...
 
         Examples
         --------
@@ -703,20 +705,20 @@ class DeltaTable(TableDescription, Shown):
         Parameters
         ----------
         retentionHours
-            How long what was removed is kept; None: as `delta.deletedFileRetentionDuration` says, a week by default.
+            How long removed files are kept; None: `delta.deletedFileRetentionDuration`, by default one week.
         dryRun
-            Only say what would be deleted.
+            Only report what would be deleted.
         mode
-            `FULL` lists the table's folder. `LITE` reads from the log what was removed, which is quicker, and leaves
-            files that were never committed.
+            `FULL` lists the table's folder. `LITE` reads from the log which files were removed, which is quicker,
+            but leaves files that were never committed.
         inventory
-            The files there are, in place of a listing: columns `path` string (full address), `length` long, `isDir`
+            The existing files, instead of a listing: columns `path` string (full address), `length` long, `isDir`
             boolean, `modificationTime` long (ms since 1970). All but retentionHours is SQL in delta-spark.
 
         Returns
         -------
         DataFrame
-            Without rows and columns; of a dry run one column `path`.
+            Empty; for a dry run one column `path`.
 
         Raises
         ------
@@ -737,21 +739,21 @@ class DeltaTable(TableDescription, Shown):
         return run_vacuum(self._handle, retentionHours, dryRun, mode, inventory)
 
     def generate(self, mode: str) -> None:
-        """Write what engines without Delta read: manifests, lists of files, or the metadata of Iceberg.
+        """Write files for engines without Delta: manifests (lists of files), or Iceberg metadata.
 
         Parameters
         ----------
         mode
-            `symlink_format_manifest`: into the folder of that name, with an underscore before it. `iceberg`: into
-            `metadata`, for the newest version, where a commit could not; not in delta-spark.
+            `symlink_format_manifest`: into the folder `_symlink_format_manifest`. `iceberg`: into `metadata`, for
+            the newest version, if a commit could not; not in delta-spark.
 
         Raises
         ------
         InvalidOptionError
             There is no such mode.
         UnsupportedOperationError
-            The table has deletion vectors, which such engines would not see; or it does not ask for the metadata of
-            Iceberg by `delta.universalFormat.enabledFormats`.
+            The table has deletion vectors, which such engines would not see; or
+            `delta.universalFormat.enabledFormats` does not name Iceberg.
 
         Examples
         --------
@@ -763,7 +765,7 @@ class DeltaTable(TableDescription, Shown):
     def checkpoint(self) -> None:
         """Write a checkpoint of the latest version now, from which readers begin. Not in delta-spark.
 
-        Commits write one by themselves, as `delta.checkpointInterval` says.
+        Commits write checkpoints automatically, every `delta.checkpointInterval` versions.
 
         Examples
         --------
@@ -787,15 +789,15 @@ class DeltaTable(TableDescription, Shown):
         Returns
         -------
         DataFrame
-            Sizes in bytes and numbers of files, in six columns as delta-spark has them; without rows and columns
-            where the table is at that version.
+            Sizes in bytes and numbers of files, in the six columns of delta-spark; empty if the table already is at
+            that version.
 
         Raises
         ------
         VersionNotFoundError
-            It cannot be gone back to.
+            The version cannot be restored.
         DataFileError
-            Files that are needed again are gone, and `spark.sql.files.ignoreMissingFiles` is false.
+            Files that are needed are missing, and `spark.sql.files.ignoreMissingFiles` is false.
         ConcurrentWriteException
             Another commit came first.
 
@@ -822,7 +824,7 @@ class DeltaTable(TableDescription, Shown):
         Raises
         ------
         TimestampOutOfRangeError
-            Before the first or after the last commit that can be reached.
+            The timestamp is before the first or after the last available commit.
 
         Examples
         --------
@@ -852,16 +854,16 @@ class DeltaTable(TableDescription, Shown):
         target
             A path or URL; of a shallow clone on the same filesystem.
         isShallow
-            Over the files of this table, which are not copied. They must outlive the clone: a VACUUM of this table
-            does not know of it. Else deep: all files are copied, and the clone is a table of its own.
+            True: the clone uses the files of this table, which must stay as long as the clone; a VACUUM of this
+            table does not know about the clone. False: all files are copied, and the clone is independent.
         replace
-            Whether it may take the place of a table: a shallow clone that of one without rows. A deep clone of the
+            Whether the clone may replace a table: a shallow clone may replace one without rows. A deep clone of the
             same table is brought up to date: only files that it does not have are copied.
         properties
             Table properties to set over those of this table.
         filesFrom
-            Of a deep clone: folders whose Parquet files are copied too, where the table names some. Else it copies what
-            lies in the table's folder, and in those of the tables that it is a clone of by its log.
+            For a deep clone: other folders whose Parquet files may be copied too. Without it, files in the table's
+            folder are copied, and in the folders of the tables that its log names as sources of a clone.
 
         Returns
         -------
@@ -871,9 +873,9 @@ class DeltaTable(TableDescription, Shown):
         Raises
         ------
         TableExistsError
-            There is a table, or there are files, at the target.
+            The target already holds a table or files.
         UnsupportedOperationError
-            The table in whose place a shallow clone shall come has rows; a file for a deep clone lies elsewhere.
+            The table that a shallow clone would replace has rows, or a file for a deep clone is elsewhere.
 
         Examples
         --------
@@ -908,7 +910,7 @@ class DeltaTable(TableDescription, Shown):
         Raises
         ------
         VersionNotFoundError
-            There is no such version, or it cannot be gone back to. Else as `clone`.
+            The version does not exist or cannot be read. Otherwise as `clone`.
 
         Examples
         --------
@@ -943,7 +945,7 @@ class DeltaTable(TableDescription, Shown):
         Raises
         ------
         TimestampOutOfRangeError
-            Before the first or after the last commit that can be reached. Else as `clone`.
+            The timestamp is before the first or after the last available commit. Otherwise as `clone`.
 
         Examples
         --------
@@ -969,7 +971,7 @@ class DeltaTable(TableDescription, Shown):
             ("catalog", handle.name),
             ("session", "Spark Connect" if isinstance(handle.log, ServerLog) else None),
         ]
-        note = "As it was when this DeltaTable was made; detail() and history() tell of the newest version."
+        note = "As it was when this DeltaTable was created; detail() and history() show the newest version."
         return replace(card, facts=[*facts, *card.facts], note=note)
 
     if not TYPE_CHECKING:  # which would let every name pass

@@ -76,6 +76,7 @@ def clone_table(
         timezone=time_zone(handle.spark),
         replace_existing=replace,
         properties=dict(properties or {}),
+        source_name=handle.name,
     )
     if not shallow:
         how["files_from"] = list(files_from)

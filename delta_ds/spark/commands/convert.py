@@ -29,6 +29,7 @@ from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
 from delta_ds.spark.base.progress import progress_of
+from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import format_and_path, is_ours
 from delta_ds.spark.commands.handle import open_handle
@@ -116,6 +117,7 @@ def _convert(
         own, comment = Metastore(Jvm.of(spark)).description([entry.schema], entry.name)
         # The table has them already, also those whose names nobody knows.
         how |= {"properties": how["properties"] | own, "description": comment, "unknown": True}
+        how["catalog_table"] = ".".join(map(quoted, ("spark_catalog", entry.schema, entry.name)))
     if isinstance(log, DeltaLog):
         how["collect"] = _Job(spark, log.storage)
     with progress_of(spark):

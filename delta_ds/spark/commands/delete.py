@@ -103,7 +103,12 @@ def _remove(
         predicate,
         removed=files.paths.to_pylist(),
         parameters=_parameters(text),
-        metrics={"numDeletedRows": files.num_rows},
+        metrics={
+            "numDeletedRows": files.num_rows,
+            "numCopiedRows": 0,
+            "scanTimeMs": change.elapsed_ms(),
+            "rewriteTimeMs": 0,
+        },
     )
     return files.num_rows
 
@@ -119,7 +124,12 @@ def _mark(
             deleted=by_path(files, found),
             rows=RowScope(predicate),
             parameters=_parameters(text),
-            metrics={"numDeletedRows": rows, "numCopiedRows": 0, "scanTimeMs": change.elapsed_ms()},
+            metrics={
+                "numDeletedRows": rows,
+                "numCopiedRows": 0,
+                "scanTimeMs": change.elapsed_ms(),
+                "rewriteTimeMs": 0,
+            },
         )
     return rows
 

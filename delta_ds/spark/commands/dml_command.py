@@ -27,6 +27,7 @@ from delta_ds.kernel.format.options.session_facts import (
     conflict_detection,
 )
 from delta_ds.kernel.format.options.settings import TXN_APP_ID, TXN_VERSION, USER_METADATA
+from delta_ds.kernel.format.options.write import checked_codec
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.transaction.pending import tracks_rows
@@ -239,6 +240,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
 
     def _begin_to_write(self) -> None:
         if not self._writes:
+            checked_codec(self.target.facts.codec)
             self._writes = True
             self._staged.deleted_by(partial(self.target.run, discard_folder, self.plan.folder))
 

@@ -54,7 +54,8 @@ def run_update(
     """
     if not assignments:
         raise InvalidOptionError(
-            f"update of {handle.where} needs assignments: set={{'column': 'expression'}}; nothing was changed"
+            f"'set' of update of {handle.where} cannot be None or empty: give columns and what they get, as in "
+            "set={'column': 'expression'}. Nothing was changed"
         )
 
     def work(change: DmlExecution) -> int:

@@ -105,17 +105,23 @@ def check_arguments(
             values = (value,)
         for one in values:
             if not _fits(one, hint):
-                meant = [other for other in hints if other not in bound and _fits(one, hints[other])]
-                misfit = f"it is {type(one).__name__}" if _may_be_secret(name, one) else _misfit(one, hint)
                 raise InvalidArgumentError(
-                    f"{name!r} of {function.__name__} needs to be {_type_label(hint)}, and {misfit}"
-                    + (f"; it is one for {meant[0]!r}: {meant[0]}=..." if meant else ""),
+                    _refusal(function.__name__, name, one, hint) + _meant(hints, bound, one),
                     parameters={
                         "arg_name": name,
                         "expected_type": _type_label(hint),
                         "arg_type": type(one).__name__,
                     },
                 )
+
+
+def _meant(hints: Mapping[str, Any], bound: Mapping[str, Any], value: Any) -> str:
+    """The argument that a value fits that was given for another one, and the one that must be there and is not."""
+    missing = [name for name in hints if name not in bound]
+    meant = next((name for name in missing if _fits(value, hints[name])), None)
+    said = f"; it is one for {meant!r}: {meant}=..." if meant is not None else ""
+    needed = next((name for name in missing if _is_assignments(hints[name])), None)
+    return f"; {needed!r} cannot be None{said}" if needed is not None else said
 
 
 def _call_form(function: Callable[..., Any], signature: inspect.Signature, given: Sequence[Any]) -> str:
@@ -148,7 +154,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in inner)
     if origin is not None and issubclass(origin, Mapping):
-        keys, values = inner
+        keys, values = _columns_for(*inner), inner[1]
         return isinstance(value, Mapping) and all(
             _fits(k, keys) and _fits(v, values) for k, v in value.items()
         )
@@ -162,18 +168,73 @@ def _may_be_secret(name: str, value: Any) -> bool:
     return name.lower().endswith(("conf", "options")) and not isinstance(value, Mapping)
 
 
-def _misfit(value: Any, hint: Any) -> str:
-    """What of a value is of another type than its annotation says."""
-    for one in typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,):
-        origin, inner = typing.get_origin(one), typing.get_args(one)
-        if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
-            for key, found in value.items():
-                if not _fits(key, inner[0]):
-                    return f"its key {key!r} is {type(key).__name__}"
-                if not _fits(found, inner[1]):
-                    shown = "" if isinstance(key, str) and is_of_store(key) else f"{redacted(repr(found))}, "
-                    return f"its {key!r} is {shown}{type(found).__name__}"
-    return f"{redacted(repr(value))} is {type(value).__name__}"
+def _refusal(function: str, name: str, value: Any, hint: Any) -> str:
+    """Why an argument does not fit, in the words that delta-spark's Python has for it.
+
+    Source: delta-spark, `delta/tables.py`, whose tests match them.
+    """
+    kinds = _alternatives(hint)
+    if value is None:
+        return f"{name!r} in {function} cannot be None, it needs to be {_type_label(hint)}"
+    for kind in kinds:
+        origin, inner = typing.get_origin(kind), typing.get_args(kind)
+        if origin is not None and issubclass(origin, Mapping):
+            return _refused_mapping(name, value, *inner)
+    shown = f"in {function}" if _may_be_secret(name, value) else f"{redacted(repr(value))} in {function}"
+    if _is_expression(hint):
+        text = f"{name!r} must be a Spark SQL Column or a string (expression in SQL syntax)"
+        return f"{text}, found to be of type {type(value)}: {shown}"
+    if [getattr(kind, "__name__", "") for kind in kinds] == ["DataFrame"]:
+        return f"Type of {name!r} in {function} must be DataFrame, found {type(value)}"
+    also = f"; {' or '.join(_type_label(kind) for kind in kinds[1:])} will do too" if kinds[1:] else ""
+    return f"{name} needs to be {_type_label(kinds[0])} but got '{type(value)}': {shown}{also}"
+
+
+def _refused_mapping(name: str, value: Any, keys: Any, values: Any) -> str:
+    assigns = _is_expression(values)
+    if not isinstance(value, Mapping):
+        if assigns:
+            return f"{name!r} must be a dict, found to be {type(value)}"
+        return f"{name} needs to be a dict but got '{type(value)}'"
+    each = "property" if name == "properties" else name
+    for key, found in value.items():
+        if not _fits(key, _columns_for(keys, values)):
+            if assigns:
+                text = f"Keys of dict in {name!r} must contain only strings with column names"
+                return f"{text}, found {key!r} of type '{type(key)}'"
+            return f"All {each} keys including {key!r} needs to be {_type_label(keys)} but got '{type(key)}'"
+        if not _fits(found, values):
+            secret = isinstance(key, str) and is_of_store(key)
+            shown = "that" if secret else redacted(repr(found))
+            if assigns:
+                text = f"Values of dict in {name!r} must contain only Spark SQL Columns or strings (expressions in SQL"
+                return f"{text} syntax) as values, found {shown} of type '{type(found)}' for {key!r}"
+            text = f"All {each} values including {shown} of {key!r} needs to be {_type_label(values)}"
+            return f"{text} but got '{type(found)}'"
+    raise AssertionError(f"{name} fits")
+
+
+def _columns_for(keys: Any, values: Any) -> Any:
+    """What names columns: text or a Column, where the annotation leaves it open, as keys of mappings are invariant."""
+    return values if keys is Any and _is_expression(values) else keys
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """The types that may be given, without None."""
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return tuple(kind for kind in typing.get_args(hint) if kind is not type(None))
+    return (hint,)
+
+
+def _is_assignments(hint: Any) -> bool:
+    """Whether columns with what they get are given."""
+    inner = [typing.get_args(kind) for kind in _alternatives(hint)]
+    return any(len(one) == 2 and _is_expression(one[1]) for one in inner)
+
+
+def _is_expression(hint: Any) -> bool:
+    """Whether SQL text or a Column may be given."""
+    return {getattr(kind, "__name__", "") for kind in _alternatives(hint)} == {"str", "Column"}
 
 
 def _is(value: Any, kind: Any) -> bool:
@@ -186,14 +247,24 @@ def _is(value: Any, kind: Any) -> bool:
     return isinstance(value, kind)
 
 
+# As delta-spark calls them.
+_LABELS: dict[Any, str] = {
+    str: "a string",
+    bool: "a boolean",
+    int: "an int",
+    float: "a number",
+    type(...): "...",
+}
+
+
 def _type_label(hint: Any) -> str:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(_type_label(one) for one in inner)
+        return " or ".join(_type_label(one) for one in _alternatives(hint))
     if origin is not None and issubclass(origin, Mapping):
         return f"a dict of {_type_label(inner[0])} to {_type_label(inner[1])}"
     if origin is not None and issubclass(origin, Sequence):
-        return f"a list of {_type_label(inner[0])}"
-    if hint is type(None):
-        return "None"
-    return "anything" if hint is Any else getattr(origin or hint, "__name__", str(hint))
+        return f"a list, each one {_type_label(inner[0])}"
+    if hint is Any:
+        return "anything"
+    return _LABELS.get(hint) or str(getattr(origin or hint, "__name__", hint))

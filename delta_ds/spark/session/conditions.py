@@ -32,6 +32,10 @@ from pyspark.sql.types import (
 
 from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.expressions import CONDITION_WITHOUT_SQL
+from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.format.expressions.sql import parse_predicate
+from delta_ds.kernel.format.expressions.tree import Cast, Expression, Literal, fold, with_parts
+from delta_ds.kernel.format.schema.types import STRING
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.engines.classic.jvm import Jvm, compile_class
@@ -66,14 +70,29 @@ def sql_of(spark: SparkSession, condition: Any, schema: StructType) -> str:
         It names columns that are not there, or its types do not fit.
     """
     if is_connect(spark):
-        return sql_of_expression(condition._expr)
+        return plain(sql_of_expression(condition._expr))
     rows = frame_of(spark, [], schema).where(condition)
     return sql_of_resolved(Jvm.of(spark), rows._jdf.queryExecution().analyzed().condition())
 
 
 def sql_of_resolved(jvm: Jvm, condition: Any) -> str:
     """A condition that Spark has resolved as SQL; `true` only if it is the literal."""
-    return str(compile_class(jvm.jvm, jvm.gateway, "ConditionText").sql(condition))
+    return plain(str(compile_class(jvm.jvm, jvm.gateway, "ConditionText").sql(condition)))
+
+
+def plain(text: str) -> str:
+    """A condition as the history of delta-spark has it: names bare, constants of the types that they are cast to."""
+    try:
+        tree = fold(parse_predicate(text), _without_cast)
+    except PredicateError:  # only Spark can read it
+        return text
+    shown = str(tree)
+    return text if isinstance(tree, Literal) or "CAST(" in shown else shown
+
+
+def _without_cast(node: Expression, parts: list[Expression]) -> Expression:
+    is_text = isinstance(node, Cast) and isinstance(parts[0], Literal) and isinstance(parts[0].value, str)
+    return parts[0] if is_text and node.type == STRING else with_parts(node, parts)
 
 
 def column_name(spark: SparkSession, column: Any) -> str:

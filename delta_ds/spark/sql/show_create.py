@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.properties import FEATURE_PREFIX, PROPERTIES
-from delta_ds.kernel.format.schema.char_varchar import declared_type
-from delta_ds.kernel.format.schema.field_metadata import (
-    CURRENT_DEFAULT,
-    GENERATION_EXPRESSION,
-    IDENTITY_ALLOW_EXPLICIT_INSERT,
-    IDENTITY_START,
-    IDENTITY_STEP,
-)
-from delta_ds.kernel.format.schema.types import StructField, StructType
+from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.alter.protocol import minimal_protocol, without_catalog
+from delta_ds.spark.base.create_text import column_text
 from delta_ds.spark.base.kinds.frames import frame
 from delta_ds.spark.base.schema import dotted, quoted, to_spark
+from delta_ds.spark.base.sql_grammar.literals import sql_literal
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.session.catalog.tables import OpenTable, opened
 
@@ -50,7 +44,7 @@ def create_statement(jvm: Jvm, table: OpenTable) -> str:
     metadata = snapshot.metadata
     kinds = _types(jvm, snapshot.schema)
     columns = ",\n".join(
-        f"  {_column(field, kind)}" for field, kind in zip(snapshot.schema, kinds, strict=True)
+        f"  {column_text(field, kind)}" for field, kind in zip(snapshot.schema, kinds, strict=True)
     )
     lines = [f"CREATE TABLE {_name(table)} (\n{columns})", "USING delta"]
     if metadata.partition_columns:
@@ -59,12 +53,14 @@ def create_statement(jvm: Jvm, table: OpenTable) -> str:
         paths = [dotted(path) for path in snapshot.clustering_columns]
         lines.append(f"CLUSTER BY ({', '.join(paths)})")
     if metadata.description is not None:
-        lines.append(f"COMMENT {_text(metadata.description)}")
+        lines.append(f"COMMENT {sql_literal(metadata.description)}")
     if table.entry is not None and not table.entry.managed:
-        lines.append(f"LOCATION {_text(table.entry.location)}")
+        lines.append(f"LOCATION {sql_literal(table.entry.location)}")
     properties = _properties(table)
     if properties:
-        pairs = ",\n".join(f"  {_text(name)} = {_text(text)}" for name, text in properties.items())
+        pairs = ",\n".join(
+            f"  {sql_literal(name)} = {sql_literal(text)}" for name, text in properties.items()
+        )
         lines.append(f"TBLPROPERTIES (\n{pairs})")
     return "\n".join(lines) + "\n"
 
@@ -102,25 +98,3 @@ def _types(jvm: Jvm, schema: StructType) -> list[str]:
     """The types of columns as SQL has them, names of fields quoted."""
     fields = jvm.struct(to_spark(schema)).fields()
     return [str(field.dataType().sql()).replace(_DEFAULT_COLLATION, "") for field in fields]
-
-
-def _column(field: StructField, kind: str) -> str:
-    words = [quoted(field.name), (declared_type(field) or kind).upper() if "`" not in kind else kind]
-    if not field.nullable:
-        words.append("NOT NULL")
-    metadata = field.metadata
-    if CURRENT_DEFAULT in metadata:
-        words.append(f"DEFAULT {metadata[CURRENT_DEFAULT]}")
-    if GENERATION_EXPRESSION in metadata:
-        words.append(f"GENERATED ALWAYS AS ({metadata[GENERATION_EXPRESSION]})")
-    if IDENTITY_STEP in metadata:
-        how = "BY DEFAULT" if metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT) else "ALWAYS"
-        start, step = metadata[IDENTITY_START], metadata[IDENTITY_STEP]
-        words.append(f"GENERATED {how} AS IDENTITY (START WITH {start} INCREMENT BY {step})")
-    if metadata.get("comment") is not None:
-        words.append(f"COMMENT {_text(metadata['comment'])}")
-    return " ".join(words)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -15,6 +15,8 @@ COMMAND_LINES: dict[str, Callable[[Path], list[str]]] = {
     "files": lambda table: [str(table)],
     "log": lambda table: [str(table)],
     "show": lambda table: [str(table)],
+    "sql": lambda table: ["SELECT * FROM t", "--table", f"t={table}"],
+    "schema": lambda table: [],
     "changes": lambda table: [str(table), "--from", "1"],
     "blame": lambda table: [str(table)],
     "diff": lambda table: [f"{table}@v1", f"{table}@v2", "--key", "id"],

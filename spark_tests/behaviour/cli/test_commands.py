@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.cells import cell_len
 
 from delta_ds import DeltaLog
 from delta_ds.__main__ import main
@@ -322,3 +323,63 @@ def test_help_names_every_command(pydelta: Shell) -> None:
     ):
         assert f" {name} " in told
     assert "connect-server" in told
+
+
+def test_history_fits_80_columns_whatever_commits_say(pydelta: Shell, sales: str, tmp_path: Path) -> None:
+    told = pydelta("history", sales)
+    assert max(map(len, told.splitlines())) <= 80
+    assert "+60 rows, +3 files" in told and "CREATE TABLE" in told and "partitionBy" in told
+    log = DeltaLog(tmp_path / "t")
+    log.write(pa.table({"id": [1]}), options={"userMetadata": "x" * 200})
+    log.set_properties({"odd." + "\x1b表" * 60: "y" * 200})
+    lines = pydelta("history", str(tmp_path / "t")).splitlines()
+    assert len(lines) == 3 and max(cell_len(line) for line in lines) <= 80
+    assert lines[1].endswith("…")
+
+
+def test_history_has_all_of_it_where_it_may_be_wide(pydelta: Shell, sales: str) -> None:
+    told = pydelta("history", sales, "--wide")
+    assert "matchedPredicates=" in told and "numTargetRowsUpdated=" in told and "Apache-Spark" in told
+
+
+def test_health_looks_for_missing_files_and_never_says_nothing_beside_one(pydelta: Shell, sales: str) -> None:
+    clean = pydelta("health", sales)
+    gone = DeltaLog(sales).open_snapshot().live_files().table["path"][0].as_py()
+    (Path(sales) / gone).unlink()
+    assert "missing files" in clean and "due: fsck" not in clean
+    told = pydelta("health", sales, status=1)
+    assert "due: fsck: 1 files that the log names are missing or of another size" in told
+    assert "nothing is due" not in told
+    found = pydelta.json("health", sales, status=1)
+    assert (found["missing_files"], found["due"][0]["command"]) == (1, "fsck")
+    by_log = pydelta("health", sales, "--log-only")
+    assert "fsck" not in by_log and "\nnothing is due" not in by_log
+    assert pydelta.json("health", sales, "--log-only")["missing_files"] is None
+
+
+def test_every_exit_status_is_one_of_the_table(
+    pydelta: Shell, sales: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """128 + the number of a signal aside, which shells make of programs that are killed."""
+    from delta_ds.cli import tables
+    from delta_ds.cli.output import DONE, FAILED, FOUND, INTERRUPTED, STATUSES, UNREAD, USAGE
+
+    reached = {
+        DONE: main(["detail", sales]),
+        FOUND: main(["diff", f"{sales}@v3", sales, "--exit-code"]),
+        USAGE: main(["detail", sales, "--nonsense"]),
+        FAILED: main(["detail", str(tmp_path / "nothing")]),
+        UNREAD: subprocess.run(
+            f"set -o pipefail; '{sys.executable}' -m delta_ds log '{sales}' -v 0 --json | true",
+            shell=True,
+            executable="/bin/bash",
+            cwd=Path(__file__).resolve().parents[3],
+        ).returncode,
+    }
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables, "open_log", interrupted)
+    reached[INTERRUPTED] = main(["history", sales])
+    assert reached == {status: status for status in STATUSES}

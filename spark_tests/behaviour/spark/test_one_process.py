@@ -47,10 +47,25 @@ with connect_server(0, settings=settings) as url:
     table.update(expr("a = 2"), {"c": expr("'u'")})
     table.delete(col("a") > 6)
     print("TABLE", sorted(map(tuple, table.toDF().collect())), flush=True)
+    builder = DeltaTable.create(spark).tableName("made").comment("by name").property("own", "it's").partitionedBy("a")
+    builder = builder.addColumn("a", "int", nullable=False, comment="it's a").addColumn("s", "struct<`x y`: int>")
+    made = builder.addColumn("g", "int", generatedAlwaysAs="a + 1").execute()
+    spark.sql("INSERT INTO made (a, s) VALUES (1, struct(2))")
+    detail = made.detail().first()
+    print("MADE", [tuple(row) for row in made.toDF().collect()], made.toDF().schema["a"].metadata,
+          detail.description, detail.partitionColumns, detail.properties["own"], flush=True)
+    DeltaTable.createOrReplace(spark).tableName("made").addColumn("b", "string").clusterBy("b").execute()
+    print("MADE", spark.table("made").columns, DeltaTable.forName(spark, "made").detail().first().clusteringColumns)
     spark.stop()
 os._exit(0)
 """
 _ROWS = "ROWS [(2, 12, 'x'), (5, 15, 'm'), (7, 17, None), (20, 30, None)] True 6"
+
+
+_MADE = [
+    """MADE [(1, Row(x y=2), 2)] {'comment': "it's a"} by name ['a'] it's""",
+    "MADE ['b'] ['b']",
+]
 
 
 def test_tables_are_changed_as_elsewhere(tmp_path: Path) -> None:
@@ -60,5 +75,5 @@ def test_tables_are_changed_as_elsewhere(tmp_path: Path) -> None:
         env={**os.environ, "PYSPARK_PYTHON": sys.executable}, cwd=tmp_path,
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip
-    told = [line for line in done.stdout.splitlines() if line.startswith(("ROWS", "TABLE"))]
-    assert told == [_ROWS, _ROWS, "TABLE [(2, 12, 'u'), (5, 15, 'm')]"], done.stderr[-4000:]
+    told = [line for line in done.stdout.splitlines() if line.startswith(("ROWS", "TABLE", "MADE"))]
+    assert told == [_ROWS, _ROWS, "TABLE [(2, 12, 'u'), (5, 15, 'm')]", *_MADE], done.stderr[-4000:]

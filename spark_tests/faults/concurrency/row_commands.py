@@ -116,7 +116,7 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
             rows=_scope(command),
         )
         with staged.publishing():
-            return commit_dml(snapshot, change)
+            return commit_dml(snapshot, change).version
 
 
 def _changes(rows: Sequence[tuple[int, int, Row | None]]) -> pa.RecordBatch:

@@ -108,7 +108,7 @@ def _update(path: Path) -> int:
     return commit_dml(
         snapshot,
         DmlCommand("UPDATE", removed=removed, deleted=deleted, results=[found.result], plan=plan.change),
-    )
+    ).version
 
 
 def _follow(path: Path, **options: str) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset as ds
 import pytest
 
-from benchmarks.command_parts import TABLES, Taken, rows_of
+from benchmarks.command_parts import TABLES, Taken, first_rows, rows_of
 from benchmarks.command_tables import make_tables, numbers, sizes
 from benchmarks.command_worker import COMMANDS, linked_copy, measure
 from benchmarks.process_tree import Process, Watch, memory, parse, processes, tree
@@ -113,3 +113,13 @@ def test_sides_that_find_different_rows_are_called_out() -> None:
 def test_side_that_failed_says_why() -> None:
     rows = rows_of(("delete", "plain", "delete"), {"pydelta, Spark 4.3.0": Taken(failed="SchemaError: no")})
     assert "**failed**: SchemaError: no" in json.dumps(rows)
+
+
+def test_first_command_of_a_session_is_held_against_the_second() -> None:
+    runs = [{"seconds": 6.0, "cpu_s": 9.0}, {"seconds": 2.0, "cpu_s": 6.0}, {"seconds": 1.0, "cpu_s": 1.0}]
+    first = Taken(small=runs, session={"seconds": 8.0, "cpu_s": 12.0})
+    later = Taken(small=runs)
+    found = {("delete", "plain", "a"): {"pydelta": first}, ("delete", "plain", "b"): {"pydelta": later}}
+    assert first_rows(found) == [
+        ["a", "copy-on-write", "pydelta", "8.00 s, 12.0 s", "6.00 s, 9.0 s", "2.00 s, 6.0 s", "3.0, 1.5"]
+    ]

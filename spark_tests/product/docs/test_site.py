@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_tests.product.docs.blocks import DOCS, ROOT
+from spark_tests.product.docs.search import Search
 
 pytestmark = pytest.mark.slow
 
@@ -75,3 +77,48 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     )  # classes that methods return; what notebooks ask for
     missing = [name for name in names if name not in there and not elsewhere.match(name)]
     assert [name for name in missing if f">{name.rpartition('.')[2]}<" not in reference] == []
+
+
+@pytest.fixture(scope="module")
+def search(site: Path) -> Search:
+    return Search(site)
+
+
+@pytest.mark.parametrize(
+    ("typed", "page"),
+    [
+        ("upsert", "guide/upsert/"),
+        ("merge is slow", "guide/slow-merge/"),
+        ("slow merge", "guide/slow-merge/"),
+        ("time travel by date", "guide/time-travel/"),
+        ("restore table", "guide/time-travel/"),
+        ("vacuum retention", "guide/maintain/"),
+        ("small files", "guide/maintain/"),
+        ("column renamed", "guide/write/"),
+        ("schema evolution", "guide/write/"),
+        ("concurrent append exception", "guide/debug-a-conflict/"),
+        ("s3 credentials", "guide/on-s3/"),
+        ("minio", "guide/on-s3/"),
+        ("jupyter", "guide/notebooks/"),
+        ("airflow", "guide/orchestrate/"),
+        ("dbt", "guide/orchestrate/"),
+        ("parquet to delta", "guide/from-parquet/"),
+        ("install", "guide/first-hour/"),
+        ("delete gdpr", "guide/delete-for-gdpr/"),
+        ("change data feed", "guide/change-feeds/"),
+        ("streaming", "guide/stream/"),
+        ("who changed this row", "guide/audit/"),
+        ("read without spark", "guide/without-spark/"),
+        ("unity catalog", "guide/catalog-managed-tables/"),
+        ("spark connect", "connect/"),
+        ("DELTA_ILLEGAL_OPTION", "errors/"),
+        ("DELTA_STORAGE_ERROR.CREDENTIALS_EXPIRED", "errors/"),
+    ],
+)
+def test_search_finds_the_page_that_answers(search: Search, typed: str, page: str) -> None:
+    assert search.pages(typed)[0] == page
+
+
+def test_pages_that_search_knows_by_other_words_are_there() -> None:
+    words = runpy.run_path(str(ROOT / "scripts" / "site.py"))["WORDS"]
+    assert [name for name in words if not (DOCS / name).is_file()] == []

@@ -56,6 +56,31 @@ def read(log: DeltaLog) -> None:
     log.changes(starting_timestamp=datetime.now(timezone.utc), ending_timestamp=0)
 
 
+def frames(table: DeltaLog | Snapshot) -> None:
+    table.to_pandas("id > 3", ["id"])
+    table.to_polars("id > 3", ["id"], timezone="UTC")
+    table.to_duckdb()
+    table.to_pyarrow_dataset(columns=["id"])
+    table.to_arrow()
+
+
+def maintain(log: DeltaLog, path: Path) -> None:
+    assert_type(log.optimize("day = 1", max_file_size=1 << 20).version, "int | None")
+    assert_type(log.zorder(["id"]).metrics, "dict[str, Any]")
+    assert_type(log.vacuum(24, dry_run=True, mode="lite").num_files, int)
+    assert_type(log.add_constraint("positive", "id > 0"), int)
+    assert_type(log.drop_constraint("positive", if_exists=True), int)
+    assert_type(log.set_properties({"delta.appendOnly": True}), int)
+    assert_type(log.unset_properties(["delta.appendOnly"]), int)
+    assert_type(log.add_feature("deletionVectors"), int)
+    assert_type(log.clone(path, shallow=True, replace_existing=True).version, int)
+    restored = log.restore(timestamp="2026-01-01")
+    converted = log.convert()
+    if restored is not None and converted is not None:
+        assert_type(restored.version, int)
+        assert_type(converted.num_converted_files, int)
+
+
 def write(log: DeltaLog, rows: Any) -> int | None:
     version = log.write(rows, mode="append", options={"mergeSchema": True})
     assert_type(version, "int | None")

@@ -10,7 +10,7 @@ export async function health(into, { ask, table: found }) {
       { label: "Reason", wide: true, cell: (row) => row.reason },
     ], known.due)
     : h("p", { class: "well" }, "Nothing is due.");
-  const advice = known.due.length
+  const advice = known.due.some((row) => row.command !== "fsck")
     ? h("p", { class: "quiet" }, h("code", {}, "pydelta maintain"), " does what is due.")
     : "";
   into.append(
@@ -24,6 +24,7 @@ export async function health(into, { ask, table: found }) {
       ["Deleted rows", count(known.deleted_rows), `in ${count(known.files_with_vectors)} files`],
       ["Files without statistics", count(known.files_without_statistics)],
       ["Commits since checkpoint", count(known.commits_since_checkpoint)],
+      ["Missing files", count(known.missing_files), known.missing_files ? "fsck names them" : ""],
       ["VACUUM would delete", count(known.unneeded_files), known.unneeded_bytes === null ? "the log does not tell" : bytes(known.unneeded_bytes)],
     ),
   );

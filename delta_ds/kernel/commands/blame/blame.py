@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.tables import BLAME_COLUMNS_TAKEN, ROW_TRACKING_NOT_ENABLED
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.base.arguments import checked, internal
 from delta_ds.kernel.files.read.metadata_column import METADATA_COLUMN
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import DEFAULT_AHEAD_BYTES, Scan
@@ -147,10 +146,8 @@ def _taken(column: pa.ChunkedArray, places: pa.Array) -> pa.Array:
 _TRACKED = ("row_id", "row_commit_version")
 
 
-@internal("reader", "scan")
-@checked
 class Blame:
-    """The rows of a version of a table, each with the commit that last wrote it; made by `Snapshot.blame`.
+    """The rows of a version of a table, each with the commit that last wrote it.
 
     Attributes
     ----------
@@ -158,18 +155,6 @@ class Blame:
         The columns asked for, then `_row_id`, `_commit_version`, `_commit_timestamp`, `_commit_operation`,
         `_commit_user_id`, `_commit_user_name`, `_commit_user_metadata`, `_commit_engine_info`, `_commit_txn_id`,
         `_commit_application`, `_commit_job`, `_commit_notebook`.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from delta_ds import DeltaLog
-    >>> log = DeltaLog("/data/tracked")
-    >>> options = {"delta.enableRowTracking": "true", "userMetadata": "first load"}
-    >>> log.write(pa.table({"id": [1, 2]}), options=options), log.write(pa.table({"id": [3]}))
-    (0, 1)
-    >>> blame = log.blame("id > 1")
-    >>> blame.to_arrow().select(["id", "_commit_version", "_commit_user_metadata"]).to_pylist()[0]
-    {'id': 2, '_commit_version': 0, '_commit_user_metadata': 'first load'}
     """
 
     def __init__(
@@ -191,66 +176,10 @@ class Blame:
         self.schema = StructType((*self.scan.schema.fields, *BLAME_FIELDS))
 
     def to_batches(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> Iterator[pa.RecordBatch]:
-        """The rows as batches, file by file in log order.
-
-        Parameters
-        ----------
-        max_bytes
-            As in `Scan.to_batches`. Beside that, a few texts are kept of each commit that a row names.
-
-        Raises
-        ------
-        DeltaError
-            As `Scan.to_batches`; a commit that rows name is damaged.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> log = DeltaLog("/data/tracked")
-        >>> version = log.write(pa.table({"id": [1, 2]}), options={"delta.enableRowTracking": "true"})
-        >>> [batch["_commit_operation"].to_pylist() for batch in log.blame().to_batches()]
-        [['WRITE', 'WRITE']]
-        """
+        """The rows as batches, file by file in log order."""
         reader = self.reader()
         for batch in self.scan.to_batches(max_bytes):
             yield reader.with_commits(self.scan.snapshot.storage, batch)
-
-    def to_arrow(self) -> pa.Table:
-        """The rows as one Arrow table, in the order of `to_batches`, whose errors it has.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> log = DeltaLog("/data/tracked")
-        >>> version = log.write(pa.table({"id": [1, 2]}), options={"delta.enableRowTracking": "true"})
-        >>> log.blame(columns=["id"]).to_arrow().select(["id", "_row_id", "_commit_version"]).to_pydict()
-        {'id': [1, 2], '_row_id': [0, 1], '_commit_version': [0, 0]}
-        """
-        return self.to_reader().read_all()
-
-    def to_reader(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> pa.RecordBatchReader:
-        """The rows as a stream that other libraries read from, as `to_batches` gives them.
-
-        Parameters
-        ----------
-        max_bytes
-            As in `to_batches`.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> log = DeltaLog("/data/tracked")
-        >>> version = log.write(pa.table({"id": [1, 2]}), options={"delta.enableRowTracking": "true"})
-        >>> log.blame("id = 2").to_reader().read_all().num_rows
-        1
-        """
-        import pyarrow as pa
-
-        return pa.RecordBatchReader.from_batches(arrow_schema(self.schema), self.to_batches(max_bytes))
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read it as it is, each time anew."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def reader(self) -> BlameReader:
         """What tasks need to read slices of `scan`; it can be pickled."""

@@ -20,7 +20,6 @@ from delta_ds.conditions.streaming import (
     INVALID_CDC_RANGE,
 )
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
-from delta_ds.kernel.base.arguments import internal
 from delta_ds.kernel.commands.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, CommitChanges, SliceMaker
 from delta_ds.kernel.commands.changes.key_codes import check_keys
 from delta_ds.kernel.commands.changes.net import Net, check_net
@@ -45,6 +44,8 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pyarrow as pa
 
     from delta_ds.kernel.log.commit import Commit
@@ -125,20 +126,20 @@ def open_changes(
     storage: Storage,
     start: int | None,
     end: int | None,
-    starting_timestamp: int | None,
-    ending_timestamp: int | None,
-    timezone: str | None,
+    starting_timestamp: datetime | int | None = None,
+    ending_timestamp: datetime | int | None = None,
+    timezone: str = "UTC",
     net: str | None = None,
     keys: Sequence[str] | None = None,
 ) -> ChangeFeed:
-    """The feed of a range; arguments and errors as for `DeltaLog.changes`, timestamps in ms."""
+    """The feed of a range; arguments and errors as for `DeltaLog.changes`."""
     kind = check_net(net, keys)
     latest = open_snapshot(storage)
     listing = list_log(storage)
     if starting_timestamp is not None:
-        start = _first_from(storage, listing, latest.table_state, starting_timestamp)
+        start = _first_from(storage, listing, latest.table_state, history.milliseconds(starting_timestamp))
     if ending_timestamp is not None:
-        end = history.version_at(storage, listing, latest.table_state, ending_timestamp)
+        end = history.version_at(storage, listing, latest.table_state, history.milliseconds(ending_timestamp))
     if start is None:
         raise NO_START_FOR_CDC_READ(table=storage.url)
     if start > latest.version:
@@ -163,9 +164,8 @@ def _first_from(storage: Storage, listing: LogListing, state: TableState, timest
     )
 
 
-@internal("plan", "plan_for", "storage", "timezone")
 class ChangeFeed:
-    """The changes of a range of versions, at the schema of its end; made by `DeltaLog.changes`.
+    """The changes of a range of versions, at the schema of its end.
 
     Attributes
     ----------
@@ -173,13 +173,6 @@ class ChangeFeed:
         The first and last version, inclusive.
     net, keys
         What becomes of the changes of a key (`net`, `latest`), and its columns; None and none where each change counts.
-
-    Examples
-    --------
-    >>> from delta_ds import DeltaLog
-    >>> feed = DeltaLog("/data/orders").changes(0)
-    >>> feed.start, feed.end, feed.to_arrow().num_rows
-    (0, 1, 4)
     """
 
     def __init__(
@@ -321,13 +314,7 @@ class ChangeFeed:
         )
 
     def slices(self) -> list[FileSlice]:
-        """One slice a changed file and kind of change, in order of version; of all changes, also where they are netted.
-
-        Examples
-        --------
-        >>> len(DeltaLog("/data/orders").changes(0).slices())
-        4
-        """
+        """One slice a changed file and kind of change, in order of version; of all changes, netted or not."""
         times = history.commit_times(
             self.storage, self._listing, self._latest.table_state, list(self._versions)
         )
@@ -349,34 +336,11 @@ class ChangeFeed:
     def tasks(
         self, max_partition_bytes: int = DEFAULT_PARTITION_BYTES, parallelism: int | None = None
     ) -> list[list[FileSlice]]:
-        """The slices packed into tasks of about equal size, largest first; of all changes, as `slices`.
-
-        Parameters
-        ----------
-        max_partition_bytes, parallelism
-            As in `Scan.tasks`.
-
-        Examples
-        --------
-        >>> len(DeltaLog("/data/orders").changes(0).tasks(parallelism=1))
-        1
-        """
+        """The slices packed into tasks of about equal size, largest first; of all changes, as `slices`."""
         return pack(self.slices(), max_partition_bytes, parallelism or os.cpu_count() or 1)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The changed rows, version by version; net changes in parts, with both sides of an update together.
-
-        Raises
-        ------
-        InvariantViolationError
-            Of net changes: the keys do not tell rows apart.
-
-        Examples
-        --------
-        >>> batches = DeltaLog("/data/orders").changes(0).to_batches()
-        >>> next(batches).schema.names
-        ['id', 'country', 'amount', '_change_type', '_commit_version', '_commit_timestamp']
-        """
+        """The changed rows, version by version; net changes in parts, with both sides of an update together."""
         changes = (
             batch for piece in self.slices() for batch in read_slices(self.storage, self.plan, [piece])
         )
@@ -387,13 +351,7 @@ class ChangeFeed:
             yield from net_batches(changes, schema, self.keys, self.net, self.storage.url)
 
     def to_arrow(self) -> pa.Table:
-        """The changed rows as one Arrow table; files are read in parallel.
-
-        Examples
-        --------
-        >>> DeltaLog("/data/orders").changes(0).to_arrow()["_commit_version"].to_pylist()
-        [0, 0, 1, 1]
-        """
+        """The changed rows as one Arrow table; files are read in parallel."""
         import pyarrow as pa
 
         if self.net is not None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.base.arrow_buffers import flags, integers
 from delta_ds.kernel.files.scan.partitions import partition_tuples
 from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.format.expressions.arrays import FALSE
 from delta_ds.kernel.format.expressions.bind import bind
-from delta_ds.kernel.format.expressions.evaluate import can_evaluate
-from delta_ds.kernel.format.expressions.tree import Expression, conjunction, conjuncts
+from delta_ds.kernel.format.expressions.evaluate import can_evaluate, evaluate
+from delta_ds.kernel.format.expressions.tree import Expression, columns, conjunction, conjuncts
+from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.records import dataclass
@@ -124,6 +127,35 @@ def distinct_partitions(snapshot: Snapshot, timezone: str) -> tuple[pa.Table, pa
         columns[field.name] = (physical, field.type)
     tuples = partition_tuples(snapshot.live_files(), columns, frozenset(), timezone)
     return tuples.table, _one(tuples.code)
+
+
+def covered_files(
+    snapshot: Snapshot, files: CandidateFiles, predicate: Expression, timezone: str
+) -> CandidateFiles | None:
+    """Where a predicate reads partition columns only: those of the files all of whose rows it is true for.
+
+    Parameters
+    ----------
+    files
+        Those that may hold matching rows.
+    predicate
+        Bound.
+
+    Returns
+    -------
+    CandidateFiles or None
+        None where rows have to be looked at: other columns are read, or texts are not stored as they compare.
+    """
+    fields = [snapshot.schema.find(column.path[0]) for column in columns(predicate)]
+    partitions = set(snapshot.partition_columns)
+    if not fields or any(f is None or f.name not in partitions or not compares_by_bytes(f) for f in fields):
+        return None
+    tuples, codes = distinct_partitions(snapshot, timezone)
+    matching = np.flatnonzero(
+        flags(evaluate(predicate, tuples.combine_chunks()).combine_chunks().fill_null(FALSE))
+    )
+    chosen = pc.is_in(codes.take(files_rows(snapshot, files)), value_set=integers(matching))
+    return CandidateFiles(*(v.filter(chosen) for v in (files.numbers, files.paths, files.rows)))
 
 
 def with_row_counts(snapshot: Snapshot, files: CandidateFiles) -> CandidateFiles:

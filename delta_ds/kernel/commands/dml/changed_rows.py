@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.base.arrow_buffers import integers, mask
+from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
@@ -60,15 +61,15 @@ class ChangedRows:
     updates
         Which of them are updated; the others are deleted.
     values
-        The new values, by column; of rows that do not change too.
+        The new values, by column; of rows that do not change too. Or how they are computed.
     numbers
-        The rows of `values` that they have.
+        The rows of `values` that they have; of none where they are computed.
     """
 
     places: npt.NDArray[np.int64]
     clauses: npt.NDArray[np.int64]
     updates: npt.NDArray[np.bool_]
-    values: pa.Table
+    values: pa.Table | NewValues
     numbers: npt.NDArray[np.int64]
 
     @classmethod
@@ -89,15 +90,46 @@ class ChangedRows:
         values = rows.drop_columns([name for name in rows.column_names if name in places_and_source])
         return cls(places[chosen], clauses[chosen], found == UPDATE, values, order[chosen])
 
+    @classmethod
+    def of_one_clause(cls, places: npt.NDArray[np.int64], values: NewValues | None) -> ChangedRows:
+        """Rows that all change alike: they get new values, or (None) are deleted."""
+        none = np.empty(0, np.int64)
+        clauses = np.zeros(len(places), np.int64)
+        updates = np.full(len(places), values is not None)
+        return cls(places, clauses, updates, values or NewValues(()), none)
+
     def __len__(self) -> int:
         return len(self.places)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that get new values."""
+        return self.values.names if isinstance(self.values, NewValues) else self.values.column_names
+
+    @property
+    def reads(self) -> set[str]:
+        """The columns that have to be there to compute new values."""
+        return self.values.reads if isinstance(self.values, NewValues) else set()
 
     @property
     def deletes_only(self) -> bool:
         return not self.updates.any()
 
-    def new_values(self, chosen: npt.NDArray[np.int64]) -> pa.RecordBatch:
-        """The new values of some of them, at least one, that lie near to each other."""
+    def new_values(self, chosen: npt.NDArray[np.int64], rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The new values of some of them, at least one, that lie near to each other.
+
+        Parameters
+        ----------
+        rows
+            As they were, at least what `reads` names.
+        """
+        if isinstance(self.values, NewValues):
+            return self.values.of(rows)
+        return self.given_values(chosen)
+
+    def given_values(self, chosen: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """As `new_values`, of values that are not computed."""
+        assert isinstance(self.values, pa.Table)
         numbers = self.numbers[chosen]
         first = int(numbers.min())
         # To take rows, Arrow makes one array of all there are, which may be more text than one can hold.
@@ -107,8 +139,8 @@ class ChangedRows:
         return rows.take(integers(numbers - first))
 
     def by_clause(self) -> dict[int, int]:
-        numbers, counts = np.unique(self.clauses, return_counts=True)
-        return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+        counts = np.bincount(self.clauses).tolist()
+        return {number: rows for number, rows in enumerate(counts) if rows}
 
     def within(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The numbers of those that lie between the first and the last of some places."""

@@ -6,7 +6,7 @@ Source: PROTOCOL.md, "Data Files": a file with the same rows and other values in
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -47,14 +47,24 @@ class ColumnRewrite:
         The columns that get new values.
     task
         The number of the task.
+    reads
+        Columns that new values are computed from.
     """
 
-    def __init__(self, change: DmlPlan, reading: ReadPlan, names: Sequence[str], task: int) -> None:
+    def __init__(
+        self,
+        change: DmlPlan,
+        reading: ReadPlan,
+        names: Sequence[str],
+        task: int,
+        reads: Collection[str] = (),
+    ) -> None:
         write = change.write
+        read = tuple(f for f in write.rows.table if f.name in names or f.name in reads)
         fields = StructType(tuple(f for f in write.rows.table if f.name in names))
         self.schema = fields
         self.pipeline = RowPipeline(replace(write.rows, table=fields, identities=()), task)
-        self.reading = replace(reading, schema=fields)
+        self.reading = replace(reading, schema=StructType(read))
         self._storage = write.storage
         self._spec = write.files
         self._folder = change.folder
@@ -96,7 +106,7 @@ class ColumnRewrite:
         return found if can_replace(found, self._all, timezone) else None
 
     def batches(self, piece: FileSlice) -> Iterator[pa.RecordBatch]:
-        """The rows of a file: the columns that get new values, and `_metadata` as the plan has it."""
+        """The rows of a file: columns that get new values or are read for them, and `_metadata` as the plan has it."""
         return read_slices(self._storage, self.reading, [piece])
 
     def write(

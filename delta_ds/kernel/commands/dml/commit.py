@@ -102,7 +102,23 @@ class DmlCommand:
         return [path for result in self.results for path in result.paths]
 
 
-def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a change of rows became.
+
+    Attributes
+    ----------
+    version
+        Of the table.
+    metrics
+        As the history has them, by delta-spark's names.
+    """
+
+    version: int
+    metrics: Mapping[str, Any]
+
+
+def commit_dml(snapshot: Snapshot, change: DmlCommand) -> Committed:
     """Commit a change of rows.
 
     Parameters
@@ -111,11 +127,6 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
         The version that was read.
     change
         What becomes of its rows.
-
-    Returns
-    -------
-    int
-        The version.
 
     Raises
     ------
@@ -128,7 +139,7 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
             snapshot.storage, snapshot, engine_info=change.engine_info, use_statistics=change.rows is not None
         )
         read = change.predicate if change.rows is None else change.rows.wanted
-        transaction.scan(read, timezone=change.timezone)
+        transaction.recorded_scan(read, timezone=change.timezone)
         if change.txn is not None:
             transaction.depend_on_app_id(change.txn[0])
             transaction.set_txn(*change.txn)
@@ -145,17 +156,18 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
         tags = None
         if change.plan is not None:
             tags = set_table(change.plan.write, transaction, change.results)
+        metrics = {**change.metrics, **files.metrics()}
         version = transaction.commit(
             change.operation,
             change.parameters,
-            {**change.metrics, **files.metrics()},
+            metrics,
             user_metadata=change.user_metadata,
             tags=tags,
             staged=staged,
         )
     if rows is not None:
         discard(snapshot.storage, sorted(rows.superseded))
-    return version
+    return Committed(version, metrics)
 
 
 def _row_changes(snapshot: Snapshot, change: DmlCommand, staged: StagedFiles) -> RowChanges | None:

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.base.arrow_buffers import integers, mask
+from delta_ds.kernel.base.arrow_buffers import integers, mask, numbers
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
 from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
+from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.plan import DmlPlan
-from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, together
+from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
 from delta_ds.kernel.files.read.data_file import errors_name_file
 from delta_ds.kernel.files.read.decoding import BATCH_ROWS
 from delta_ds.kernel.files.read.metadata_column import ROW_TRACKING_FIELDS
@@ -129,6 +130,26 @@ def rewrite_changed_files(plan: FileRewrite, batches: Iterable[pa.RecordBatch], 
         raise
 
 
+def rewrite_found_files(
+    plan: FileRewrite, found: Iterable[tuple[int, ChangedRows]], task: int = 0
+) -> Rewritten:
+    """Rewrite the files in which rows change, file by file as they are found; as `rewrite_changed_files`.
+
+    Parameters
+    ----------
+    found
+        The numbers of files, each once, and the rows of them that change, perhaps none.
+    """
+    work = _Task(plan, task)
+    try:
+        for number, changed in found:
+            work.change(number, changed)
+        return work.close()
+    except BaseException:
+        work.abort()
+        raise
+
+
 class _Task:
     def __init__(self, plan: FileRewrite, task: int) -> None:
         write = plan.change.write
@@ -150,13 +171,17 @@ class _Task:
 
     def rewrite(self, number: int, rows: pa.Table) -> None:
         """Rewrite one file; `rows` are those of its rows that clauses may apply to."""
-        started = time.monotonic()
         if SOURCE in rows.column_names:
             self._sources.append(rows[SOURCE].drop_null().to_numpy())
         changed = ChangedRows.of(rows, self._plan.actions, self._plan.repeated)
         if changed is None:
             self._found.append(Rewritten(seen=True, ambiguous=True))
-            return
+        else:
+            self.change(number, changed)
+
+    def change(self, number: int, changed: ChangedRows) -> None:
+        """Rewrite one file, or mark its rows."""
+        started = time.monotonic()
         if not len(changed):
             self._found.append(Rewritten(seen=True))
             return
@@ -202,9 +227,9 @@ class _Task:
         if not len(wanted):
             return 0
         writer = self._writer_of_new_rows()
-        if self._all_given(changed.values):
+        if self._all_given(changed):
             for at in range(0, len(updates), BATCH_ROWS):
-                writer.write(self._after.process(changed.new_values(updates[at : at + BATCH_ROWS])))
+                writer.write(self._after.process(changed.given_values(updates[at : at + BATCH_ROWS])))
             return len(updates)
         plan = self._plan
         piece = replace(plan.files[number], selection=changed.places[wanted].astype(np.uint64))
@@ -215,8 +240,8 @@ class _Task:
             done += len(chosen)
             updated = changed.updates[chosen]
             if updated.any():
-                values = changed.new_values(chosen[updated])
-                writer.write(self._new_rows(rows.filter(mask(updated)), values))
+                old = rows.filter(mask(updated))
+                writer.write(self._new_rows(old, changed.new_values(chosen[updated], old)))
             if not updated.all():
                 self._record(rows.filter(mask(~updated)), "delete")
         self._check_all_found(piece, done, len(wanted))
@@ -230,23 +255,26 @@ class _Task:
             )
         return self._writers[0]
 
-    def _all_given(self, values: pa.Table) -> bool:
+    def _all_given(self, changed: ChangedRows) -> bool:
         """Whether new rows are made without looking at the old ones."""
+        if isinstance(changed.values, NewValues):
+            return False
         change = self._plan.change
         stored = set(change.write.rows.table.names) - self._computed
-        return self._changes is None and not change.tracked and stored == set(values.column_names)
+        return self._changes is None and not change.tracked and stored == set(changed.names)
 
     def _replace_columns(self, piece: FileSlice, changed: ChangedRows) -> tuple[list[AddFile], int] | None:
         """Rewrite only the columns that get new values; None where the whole file has to be rewritten."""
-        names = changed.values.column_names
+        names = changed.names
         change = self._plan.change
         if self._copies_columns is None:
             self._copies_columns = ColumnRewrite.serves(change, names)
         if not self._copies_columns:
             return None
         if self._columns is None:
-            self._columns = ColumnRewrite(change, self._plan.reading, names, self._task)
+            self._columns = ColumnRewrite(change, self._plan.reading, names, self._task, changed.reads)
         columns = self._columns
+        names = columns.schema.names
         with errors_name_file(self._plan.reading, piece):
             footer = columns.footer(piece)
             if footer is None:
@@ -260,11 +288,11 @@ class _Task:
                     chosen = changed.within(places)
                     at = changed.places[chosen] - places[0]
                     done += len(chosen)
+                    new_rows = old.select(names)
                     if len(chosen):
-                        given = changed.new_values(chosen).select(columns.schema.names)
-                        new = columns.pipeline.process(given)
-                        old = patch(old, at, new, columns.schema.names)
-                    yield old
+                        given = changed.new_values(chosen, old.take(integers(at))).select(names)
+                        new_rows = patch(new_rows, at, columns.pipeline.process(given), names)
+                    yield new_rows
 
             add, count = columns.write(piece, footer, rows())
         self._check_all_found(piece, done, len(changed))
@@ -286,7 +314,7 @@ class _Task:
         rows = batch.select(range(last))
         for column, values in zip(self._plan.change.write.files.extra_columns, tracked, strict=True):
             rows = rows.append_column(pa.field(column.name, pa.int64()), values)
-        return np.asarray(index), rows
+        return numbers(index), rows
 
     def _rewrite_batch(
         self, rows: pa.RecordBatch, places: npt.NDArray[np.int64], changed: ChangedRows, writer: FileWriter
@@ -301,7 +329,7 @@ class _Task:
             return 0  # a deleted row: the caller counts
         updated = changed.updates[chosen]
         if updated.any():
-            rows = self._update(rows, at[updated], changed.new_values(chosen[updated]))
+            rows = self._update(rows, at[updated], chosen[updated], changed)
         if not updated.all():
             gone = at[~updated]
             self._record(rows.take(integers(gone)), "delete")
@@ -313,10 +341,16 @@ class _Task:
         return len(chosen)
 
     def _update(
-        self, rows: pa.RecordBatch, at: npt.NDArray[np.int64], values: pa.RecordBatch
+        self,
+        rows: pa.RecordBatch,
+        at: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.int64],
+        changed: ChangedRows,
     ) -> pa.RecordBatch:
         plan = self._plan.change
-        new = self._new_rows(rows.take(integers(at)), values)
+        old = rows.take(integers(at))
+        values = changed.new_values(chosen, old)
+        new = self._new_rows(old, values)
         version = [column.name for column in plan.write.files.extra_columns[1:]]
         return patch(rows, at, new, {*values.column_names, *self._computed, *version})
 
@@ -350,7 +384,11 @@ class _Task:
             self._changes.write(rows, kind)
 
     def close(self) -> Rewritten:
-        found = replace(together(self._found), sources=np.unique(np.concatenate(self._sources)))
+        found = replace(
+            together(self._found),
+            sources=distinct(self._sources),
+            milliseconds=sum(part.milliseconds for part in self._found),
+        )
         if self._plan.change.uses_deletion_vectors and self._writers:
             found = replace(found, result=replace(found.result, adds=self._writers[0].close()))
         changes = self._changes.close() if self._changes else []

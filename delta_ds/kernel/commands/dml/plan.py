@@ -105,10 +105,11 @@ def plan_dml(
     rows = plan_changed_rows(
         state, computed=computed, generates=generates, timezone=timezone, columns_of=columns_of
     )
-    intent = command_intent(name, facts or SessionFacts())
+    session = facts or SessionFacts()
+    intent = command_intent(name, session)
     files = write_spec(
         state,
-        compression=intent.options.compression,
+        compression=session.codec,
         max_records_per_file=intent.options.max_records_per_file,
         target_file_size=TARGET_FILE_SIZE.of(state.properties),
         timezone=timezone,

@@ -76,7 +76,16 @@ def together(parts: Sequence[Rewritten]) -> Rewritten:
         any(part.seen for part in parts),
         counts,
         {number: places for part in parts for number, places in part.positions.items()},
-        np.unique(np.concatenate([NO_SOURCES, *(part.sources for part in parts)])),
+        distinct([part.sources for part in parts]),
         any(part.ambiguous for part in parts),
         max((part.milliseconds for part in parts), default=0),
     )
+
+
+def distinct(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """The numbers in some arrays, each once, ascending."""
+    # By sorting: NumPy finds distinct numbers by a hash table, ten times as slowly.
+    found = np.sort(np.concatenate([NO_SOURCES, *parts]), kind="stable")
+    first = np.ones(len(found), np.bool_)
+    first[1:] = found[1:] != found[:-1]
+    return found if first.all() else found[first]

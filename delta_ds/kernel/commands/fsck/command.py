@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -69,13 +69,35 @@ def check_files(snapshot: Snapshot, phase: Phase) -> Iterator[Finding]:
     """Live files and vectors that are missing or of another size; files that nothing in the log names."""
     storage = snapshot.storage
     hidden = Hidden(snapshot.table_state)
-    batches = []
-    for batch in storage.list_below("", lambda folder: folder not in hidden):
-        batches.append(batch)
-        phase.advance(batch.num_rows)
+    batches = _listed(snapshot, hidden, phase)
     # The log is read after the listing: what was committed meanwhile is named in it.
     listing = list_log(storage)
-    live = snapshot.live_files().table
+    yield from _incomplete(snapshot, batches)
+    try:
+        needed = NeededPaths(needed_paths(snapshot, listing, _ALWAYS))
+    except (LogError, DataFileError, NotAFileError):
+        return  # a finding of its own; what the log does not tell, nobody may take for unreferenced
+    found = find_candidates(iter(batches), needed, hidden, _NEVER).files
+    for path, size in zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True):
+        yield Finding(UNREFERENCED_FILE, path, f"{size} bytes")
+
+
+def incomplete_files(snapshot: Snapshot) -> list[Finding]:
+    """Live files and vectors that are missing or of another size, by a listing of the table's folder."""
+    with Work("FSCK", snapshot.storage.url) as work, work.phase("listing") as phase:
+        return list(_incomplete(snapshot, _listed(snapshot, Hidden(snapshot.table_state), phase)))
+
+
+def _listed(snapshot: Snapshot, hidden: Hidden, phase: Phase) -> list[pa.RecordBatch]:
+    batches = []
+    for batch in snapshot.storage.list_below("", lambda folder: folder not in hidden):
+        batches.append(batch)
+        phase.advance(batch.num_rows)
+    return batches
+
+
+def _incomplete(snapshot: Snapshot, batches: Sequence[pa.RecordBatch]) -> Iterator[Finding]:
+    storage, live = snapshot.storage, snapshot.live_files().table
     listed = pa.Table.from_batches(batches) if batches else None
     yield from _present(storage, listed, live["path"], live["size"], MISSING_FILE)
     try:
@@ -84,13 +106,6 @@ def check_files(snapshot: Snapshot, phase: Phase) -> Iterator[Finding]:
         yield Finding(WRONG_FILE_ACTION, "", error.text)
     else:
         yield from _present(storage, listed, vectors, None, MISSING_VECTOR)
-    try:
-        needed = NeededPaths(needed_paths(snapshot, listing, _ALWAYS))
-    except (LogError, DataFileError, NotAFileError):
-        return  # a finding of its own; what the log does not tell, nobody may take for unreferenced
-    found = find_candidates(iter(batches), needed, hidden, _NEVER).files
-    for path, size in zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True):
-        yield Finding(UNREFERENCED_FILE, path, f"{size} bytes")
 
 
 def check_vectors(snapshot: Snapshot) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
 from delta_ds.kernel.format.options import settings
+from delta_ds.kernel.format.options.session_facts import CODEC
 from delta_ds.kernel.format.properties import AUTO_COMPACT, AUTO_OPTIMIZE
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.records import dataclass
@@ -50,12 +51,15 @@ class AutoCompaction:
         Bytes that files shall come to.
     min_file_size
         Files of fewer bytes are small; None: half of `max_file_size`.
+    compression
+        The codec of new files; None: the table's.
     """
 
     enabled: bool | None = None
     min_files: int = 50
     max_file_size: int = 128 << 20
     min_file_size: int | None = None
+    compression: str | None = None
 
     @property
     def small(self) -> int:
@@ -80,6 +84,7 @@ def auto_compaction_of(configuration: Mapping[str, str]) -> AutoCompaction:
             min_files=int(settings.AUTO_COMPACT_MIN_NUM_FILES.text(configuration) or ""),
             max_file_size=parse_size(settings.AUTO_COMPACT_MAX_FILE_SIZE.text(configuration) or ""),
             min_file_size=None if low is None else parse_size(low),
+            compression=configuration.get(CODEC),
         )
     except ValueError as error:
         raise InvalidOptionError(
@@ -134,7 +139,10 @@ def auto_compact(
         if not chosen or not log.storage.allows(Maintenance.OPTIMIZE):
             return None
         sizes = OptimizeSettings(
-            min_file_size=settings.small, max_file_size=settings.max_file_size, max_deleted_rows_ratio=1.0
+            min_file_size=settings.small,
+            max_file_size=settings.max_file_size,
+            max_deleted_rows_ratio=1.0,
+            compression=settings.compression,
         )
         request = OptimizeRequest(COMPACT, settings=sizes, timezone=timezone, auto=True, partitions=chosen)
         return optimize(log, request, engine_info=engine_info).version

@@ -26,6 +26,8 @@ from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
 from delta_ds.kernel.files.scan.scan import vector_descriptor
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.expressions.plan_text import unresolved_text
+from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.operations import Operation
 from delta_ds.kernel.format.schema.column_paths import show
 from delta_ds.kernel.storage.staging import StagedFiles
@@ -265,7 +267,7 @@ def operation_name(plan: OptimizePlan) -> Operation:
 def operation_parameters(plan: OptimizePlan) -> dict[str, Any]:
     """The `operationParameters` of the commit."""
     request = plan.request
-    predicate = columns_text(request.where)
+    predicate = columns_text([unresolved_text(parse_predicate(text)) for text in request.where])
     if request.kind == UNMAP:
         return {}
     if request.kind in REORG:
@@ -295,6 +297,7 @@ def operation_metrics(plan: OptimizePlan, adds: Sequence[AddFile]) -> dict[str, 
         "p75FileSize": sizes[count * 3 // 4],
         "p50FileSize": sizes[count // 2],
         "numAddedBytes": sum(sizes),
+        **({"numOutputBytes": sum(sizes)} if plan.request.kind == UNMAP else {}),
         "numAddedFiles": len(adds),
         "maxFileSize": sizes[-1],
     }

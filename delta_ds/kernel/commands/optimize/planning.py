@@ -28,6 +28,7 @@ from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.scan.scan import Scan, file_slices
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.features import CLUSTERING
+from delta_ds.kernel.format.options.write import checked_codec
 from delta_ds.kernel.format.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
 from delta_ds.kernel.format.schema.column_paths import show
 from delta_ds.kernel.log.nested_arrays import array_of_values
@@ -117,13 +118,16 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     snapshot.table_state.check_writable()
     check_kind(snapshot, request)
     description = without_mapping(snapshot, request.mode_property) if request.kind == UNMAP else None
-    rewrite = rewrite_plan(snapshot, request.timezone, description)
+    compression = request.settings.compression
+    rewrite = rewrite_plan(snapshot, request.timezone, description, compression)
     curve = _curve(snapshot, request, rewrite)
     rows = _files_to_consider(snapshot, request)
     table = snapshot.live_files().table
     partitions = bins.partition_numbers(table.take(integers(rows)), snapshot.physical_partition_columns)
     places, zcube_counts = _places(snapshot, request, curve, rows)
     chosen = [rows[p] for p in places]
+    if chosen:
+        checked_codec(compression)
     limit = DATA_SKIPPING_NUM_INDEXED_COLS.of(snapshot.metadata.configuration)
     return OptimizePlan(
         request=request,

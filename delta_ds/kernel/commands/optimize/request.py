@@ -8,6 +8,7 @@ from typing import Any
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.value_types import parse_boolean, parse_size
 from delta_ds.kernel.format.options import settings
+from delta_ds.kernel.format.options.session_facts import CODEC
 from delta_ds.records import dataclass, field, replace
 
 COMPACT = "compact"
@@ -34,7 +35,7 @@ def _size(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeSettings:
-    """Sizes in bytes, with delta-spark's defaults.
+    """What a session says of an OPTIMIZE: sizes in bytes, with delta-spark's defaults, and the codec.
 
     Attributes
     ----------
@@ -48,6 +49,8 @@ class OptimizeSettings:
         Files clustered together are left alone once they have the first, and gathered up to the second.
     check_statistics
         Whether columns to order by must have statistics.
+    compression
+        The codec of new files; None: the table's.
 
     Source: delta-spark, `DeltaSQLConf`.
     """
@@ -58,6 +61,7 @@ class OptimizeSettings:
     min_cube_size: int = 100 << 30
     target_cube_size: int = 150 << 30
     check_statistics: bool = True
+    compression: str | None = None
 
 
 # Session setting: the attribute, how its text is read.
@@ -68,6 +72,7 @@ SETTINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     settings.CLUSTERING_MIN_CUBE_SIZE.full_name: ("min_cube_size", _size),
     settings.CLUSTERING_TARGET_CUBE_SIZE.full_name: ("target_cube_size", _size),
     settings.ZORDER_CHECK_STATISTICS.full_name: ("check_statistics", parse_boolean),
+    CODEC: ("compression", str),
 }
 
 

@@ -84,7 +84,9 @@ class RewritePlan:
     folder: str = ""
 
 
-def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = None) -> RewritePlan:
+def rewrite_plan(
+    snapshot: Snapshot, timezone: str, after: Description | None = None, compression: str | None = None
+) -> RewritePlan:
     """How the files of a version are rewritten.
 
     Parameters
@@ -93,6 +95,8 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
         The session time zone, for partition timestamps in local form.
     after
         The metadata by which new files are written; None for that of the version.
+    compression
+        Their codec; None: the table's.
 
     Raises
     ------
@@ -108,6 +112,7 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
         clustering = state.clustering_paths if state.supports(CLUSTERING) else ()
     files = write_spec(
         state,
+        compression=compression,
         timezone=timezone,
         clustering_columns=clustering,
         extra_columns=tuple(StructField(name, LONG) for name in tracking),

@@ -24,12 +24,25 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class Drawing(Figure):
-    """A figure that a notebook shows as it is, and shows once."""
+    """A figure that a notebook shows as it is, and shows once, with a text for those who do not see it."""
 
-    def _repr_png_(self) -> bytes:
+    @property
+    def alternative_text(self) -> str:
+        """What the picture shows, in words: its titles, and what is along its axes."""
+        parts = [self.get_suptitle()]
+        for ax in self.axes:
+            sides = " over ".join(filter(None, (ax.get_ylabel(), ax.get_xlabel())))
+            parts.append(": ".join(filter(None, (ax.get_title(), sides))))
+        return ". ".join(" ".join(plain(part, 300).split()) for part in map(_in_one_line, parts) if part)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
         data = io.BytesIO()
         self.savefig(data, format="png", dpi=self.dpi)
-        return data.getvalue()
+        return data.getvalue(), {"alt": self.alternative_text}
+
+
+def _in_one_line(text: str) -> str:
+    return ", ".join(text.splitlines())
 
 
 def new_drawing(width: float, height: float) -> Drawing:

@@ -140,7 +140,7 @@ def read_row_expression(
             condition=condition,
             parameters={"expression": text},
         ) from error
-    return RowExpression(owner, str(text), _at_timestamp(tree, now), condition, remedy)
+    return RowExpression(owner, str(text), at_timestamp(tree, now), condition, remedy)
 
 
 def _check_patterns(bound: Expression) -> None:
@@ -155,8 +155,8 @@ def _check_patterns(bound: Expression) -> None:
             formatter(pattern)
 
 
-def _at_timestamp(expression: Expression, now: datetime.datetime) -> Expression:
-    """The tree with the current time as a constant, the same in every task and time zone."""
+def at_timestamp(expression: Expression, now: datetime.datetime) -> Expression:
+    """The tree with the current time as a constant, aware: the same in every task and time zone."""
 
     def combine(node: Expression, parts: list[Expression]) -> Expression:
         if isinstance(node, Call) and node.name in ("current_timestamp", "current_date") and not parts:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.base.arguments import checked, internal
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.scan.skipping import (
@@ -22,16 +21,13 @@ from delta_ds.kernel.files.scan.skipping import (
     skipping_rules,
 )
 from delta_ds.kernel.format.actions import DeletionVector
-from delta_ds.kernel.format.expressions.tree import Expression
+from delta_ds.kernel.format.expressions.tree import Call, Expression
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.types import StructField, StructType
 from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas
-    import polars
     import pyarrow as pa
 
     from delta_ds.kernel.files.read.data_file import Batches
@@ -45,10 +41,8 @@ DEFAULT_AHEAD_BYTES = 128 << 20
 _PIECE_BYTES = 64 << 20
 
 
-@internal("matching", "metadata_columns", "plan", "pruning", "timezone")
-@checked
 class Scan:
-    """The read of a snapshot with a predicate and columns; made by `Snapshot.scan`.
+    """The read of a snapshot with a predicate and columns.
 
     Skipping never changes the rows: it drops files whose partition values and statistics prove that no row
     matches. `to_batches` and `to_arrow` then apply the predicate to the rows themselves.
@@ -59,13 +53,6 @@ class Scan:
         As a tree; None for none.
     schema
         Of the rows, without metadata columns.
-
-    Examples
-    --------
-    >>> from delta_ds import DeltaLog
-    >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'", ["id"])
-    >>> scan.num_files, scan.to_arrow().to_pydict()
-    (2, {'id': [1, 3]})
     """
 
     def __init__(
@@ -93,6 +80,12 @@ class Scan:
 
             predicate = parse_predicate(predicate)
         return bind(predicate, self.snapshot.schema, self.timezone or "UTC")
+
+    def narrowed(self, columns: Sequence[str], predicate: Expression | None) -> Scan:
+        """The same read of some of its columns, and of the rows that match another predicate as well."""
+        parts = [each for each in (self.predicate, predicate) if each is not None]
+        both = Call("and", tuple(parts)) if len(parts) == 2 else next(iter(parts), None)
+        return Scan(self.snapshot, both, columns, self.timezone, self.metadata_columns)
 
     @cached_property
     def pruning(self) -> Pruning:
@@ -134,20 +127,21 @@ class Scan:
         return found
 
     def files(self) -> pa.Table:
-        """The files that may hold matching rows.
-
-        Returns
-        -------
-        pyarrow.Table
-            As `Snapshot.files`, in log order.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.files()["partitionValues"].to_pylist()
-        [{'country': 'DE'}, {'country': 'DE'}]
-        """
+        """The files that may hold matching rows."""
         return self.matching.table.append_column("stats", self.matching.stats_json())
+
+    @property
+    def known_num_files(self) -> int | None:
+        """How many files may hold matching rows; None before anything asked for them."""
+        known = self.__dict__
+        if "matching" in known:
+            return self.matching.num_rows
+        return len(self.pruning.rows) if "pruning" in known else None
+
+    @property
+    def predicate_text(self) -> str | None:
+        """The predicate as it was given; None for none."""
+        return None if self._given is None else str(self._given)
 
     @property
     def num_files(self) -> int:
@@ -155,34 +149,13 @@ class Scan:
         return self.matching.num_rows
 
     def slices(self) -> list[FileSlice]:
-        """One slice a file: whole files, in log order.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> [piece.partition_values for piece in scan.slices()]
-        [('DE',), ('DE',)]
-        """
+        """One slice a file: whole files, in log order."""
         return file_slices(self.matching.table, self.snapshot.physical_partition_columns)
 
     def tasks(
         self, max_partition_bytes: int = DEFAULT_PARTITION_BYTES, parallelism: int | None = None
     ) -> list[list[FileSlice]]:
-        """The slices packed into tasks of about equal size, largest first.
-
-        Parameters
-        ----------
-        max_partition_bytes
-            Bytes of files a task reads at most; larger files are split by row groups.
-        parallelism
-            Tasks are made small enough for so many to run at once; None for the CPUs of this machine.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> [len(task) for task in scan.tasks(max_partition_bytes=128 << 20, parallelism=1)]
-        [2]
-        """
+        """The slices packed into tasks of about equal size, largest first."""
         return pack(self.slices(), max_partition_bytes, parallelism or os.cpu_count() or 1)
 
     @cached_property
@@ -209,40 +182,11 @@ class Scan:
         )
 
     def to_batches(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> Iterator[pa.RecordBatch]:
-        """The matching rows, as batches of the projected columns, file by file in log order.
-
-        Threads read ahead, as many as there are CPUs.
-
-        Parameters
-        ----------
-        max_bytes
-            About so many bytes of rows wait to be taken at most, beside the batch, and on stores the row group, that
-            each thread is at.
-
-        Raises
-        ------
-        PredicateError
-            The predicate uses a function that only Spark can evaluate.
-        DataFileError
-            A file is missing or damaged; the message names it.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> sum(batch.num_rows for batch in scan.to_batches())
-        2
-        """
+        """The matching rows, as batches of the projected columns, file by file in log order."""
         yield from self._batches(max_bytes)
 
     def to_arrow(self) -> pa.Table:
-        """The matching rows as one Arrow table, in the order of `to_batches`, whose errors it has.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.to_arrow().select(["id", "amount"]).to_pydict()
-        {'id': [1, 3], 'amount': [10.0, 30.0]}
-        """
+        """The matching rows as one Arrow table, in the order of `to_batches`, whose errors it has."""
         import pyarrow as pa
 
         from delta_ds.kernel.files.read.file_columns import output_schema
@@ -250,113 +194,15 @@ class Scan:
         return pa.Table.from_batches(self._batches(float("inf")), schema=output_schema(self.plan))
 
     def to_reader(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> pa.RecordBatchReader:
-        """The matching rows as a stream that other libraries read from, as `to_batches` gives them.
-
-        Parameters
-        ----------
-        max_bytes
-            As in `to_batches`.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.to_reader().read_all().num_rows
-        2
-        """
+        """The matching rows as a stream that other libraries read from, as `to_batches` gives them."""
         import pyarrow as pa
 
         from delta_ds.kernel.files.read.file_columns import output_schema
 
         return pa.RecordBatchReader.from_batches(output_schema(self.plan), self._batches(max_bytes))
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read a scan as it is, each time anew.
-
-        >>> import pyarrow as pa
-        >>> from delta_ds import DeltaLog
-        >>> scan = DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'", ["order_id"])
-        >>> pa.table(scan).num_rows == scan.count()
-        True
-        """
-        return self.to_reader().__arrow_c_stream__(requested_schema)
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The matching rows as a DataFrame of pandas, types as pyarrow converts them.
-
-        Raises
-        ------
-        ImportError
-            pandas is not installed.
-        DeltaError
-            As `to_batches`.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.to_pandas()
-           id country  amount
-        0   1      DE    10.0
-        1   3      DE    30.0
-        """
-        _needs("pandas", "to_pandas")
-        found: pandas.DataFrame = self.to_arrow().to_pandas()
-        return found
-
-    def to_polars(self) -> polars.DataFrame:
-        """The matching rows as a DataFrame of polars.
-
-        Raises
-        ------
-        ImportError
-            polars is not installed.
-        DeltaError
-            As `to_batches`.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.to_polars().shape
-        (2, 3)
-        """
-        found: polars.DataFrame = _needs("polars", "to_polars").from_arrow(self.to_arrow())
-        return found
-
-    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """The matching rows as a relation of DuckDB, held in memory.
-
-        Parameters
-        ----------
-        connection
-            The one that the relation belongs to; None for DuckDB's default.
-
-        Raises
-        ------
-        ImportError
-            DuckDB is not installed.
-        DeltaError
-            As `to_batches`.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.to_duckdb().sum("amount").fetchall()
-        [(40.0,)]
-        """
-        package = _needs("duckdb", "to_duckdb")
-        found: duckdb.DuckDBPyRelation = (connection or package).from_arrow(self.to_arrow())
-        return found
-
     def count(self) -> int:
-        """How many rows match: from the log without a predicate where it is certain, else by reading.
-
-        What is read is footers, deletion vectors and the columns of the predicate. Errors as `to_batches`.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.count()
-        2
-        """
+        """How many rows match: from the log without a predicate where it is certain, else by reading."""
         from delta_ds.kernel.files.scan.aggregates import Aggregate, exact_aggregates
 
         if self.predicate is None:
@@ -365,55 +211,8 @@ class Scan:
                 return int(found[0].as_py())
         return sum(batch.num_rows for batch in self._columns_alone(StructType()))
 
-    def min(self, column: str) -> pa.Scalar:
-        """The least value of a column in the rows that match, in Spark's order: NaN is the greatest, null no value.
-
-        Without a predicate the log answers where it is certain, else the column is read.
-
-        Parameters
-        ----------
-        column
-            The name of a top-level column.
-
-        Returns
-        -------
-        pyarrow.Scalar
-            In the column's Arrow type; null where there is no value.
-
-        Raises
-        ------
-        SchemaError
-            There is no such column.
-        UnsupportedOperationError
-            Its values have no order here: structs, arrays, maps, variants.
-        DataFileError, PredicateError
-            As `to_batches`.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.min("amount").as_py()
-        10.0
-        """
-        return self._extreme("min", column)
-
-    def max(self, column: str) -> pa.Scalar:
-        """The greatest value of a column in the rows that match; see `min`.
-
-        Parameters
-        ----------
-        column
-            The name of a top-level column.
-
-        Examples
-        --------
-        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
-        >>> scan.max("amount").as_py()
-        30.0
-        """
-        return self._extreme("max", column)
-
-    def _extreme(self, function: Literal["min", "max"], column: str) -> pa.Scalar:
+    def extreme(self, function: Literal["min", "max"], column: str) -> pa.Scalar:
+        """The least or greatest value of a column in the rows that match."""
         from delta_ds.kernel.files.scan.aggregates import Aggregate, check_order, exact_aggregates, extreme_of
 
         schema = _project(self.snapshot, [column])
@@ -452,22 +251,7 @@ class Scan:
         )
 
     def explain(self) -> Explanation:
-        """Why each file is read or skipped.
-
-        Returns
-        -------
-        Explanation
-            `files` is an Arrow table of one row a live file: `path` string, `kept` bool, `rule` string. `print` shows
-            what each rule skips.
-
-        Examples
-        --------
-        >>> from delta_ds import DeltaLog
-        >>> print(DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'").explain())
-        6 of 18 files to read
-          skipped 12: (country = 'DE'): partition values
-          kept 6: may match
-        """
+        """Why each file is read or skipped."""
         from delta_ds.kernel.files.scan.explain import explain
 
         return explain(
@@ -475,19 +259,26 @@ class Scan:
             self.pruning,
             table=self.snapshot.storage.url,
             version=self.snapshot.version,
-            predicate=None if self._given is None else str(self._given),
+            predicate=self.predicate_text,
         )
 
     def __repr__(self) -> str:
         return f"Scan({self.snapshot!r}, predicate={str(self.predicate) if self.predicate else None!r})"
 
 
-def _needs(package: str, method: str) -> Any:
+def package_of(package: str, method: str) -> Any:
+    """An optional package, which an extra of the same name brings.
+
+    Raises
+    ------
+    ImportError
+        It cannot be imported; the message names method and extra.
+    """
     try:
         return import_module(package)
     except ImportError as error:
         raise ImportError(
-            f"Scan.{method} needs {package}, which cannot be imported ({error}): pip install {package}"
+            f"{method} needs {package}, which cannot be imported ({error}): pip install 'delta-ds[{package}]'"
         ) from error
 
 

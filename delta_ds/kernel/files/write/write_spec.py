@@ -43,7 +43,7 @@ class WriteSpec:
     properties, features
         Configuration, and features supported by the protocol, as they will be effective.
     compression
-        Codec that overrides the table property.
+        Codec that overrides the table property; that of a session is looked at once files are written.
     max_records_per_file
         Rows of a file at most; None or 0: any number.
     target_file_size
@@ -140,7 +140,7 @@ def write_spec(state: TableState, **options: Any) -> WriteSpec:
     Raises
     ------
     InvalidOptionError
-        A compression codec, or a property that decides how files are written, has no known value.
+        A property that decides how files are written has no known value.
     """
     plan = WriteSpec(
         table=state.table,
@@ -152,6 +152,7 @@ def write_spec(state: TableState, **options: Any) -> WriteSpec:
         features=state.protocol.supported,
         **options,
     )
-    for check in ("codec", "data_pages_v2", "random_prefixes", "writes_partition_columns"):
+    PARQUET_COMPRESSION_CODEC.of(plan.properties)
+    for check in ("data_pages_v2", "random_prefixes", "writes_partition_columns"):
         getattr(plan, check)
     return plan

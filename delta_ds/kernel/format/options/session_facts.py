@@ -125,7 +125,16 @@ ORIGIN = "spark.pydelta.origin"
 ANSI_POLICY, STRICT, LEGACY = "ANSI", "STRICT", "LEGACY"
 
 # Those of Spark and of this package that processes without a session need; delta-spark's: `settings_for_tasks`.
-_TRAVELLING = (TIME_ZONE, ANSI, STORE_ASSIGNMENT, CASE_SENSITIVE, OVERWRITE_MODE, UNKNOWN_OPTIONS, ORIGIN)
+_TRAVELLING = (
+    TIME_ZONE,
+    ANSI,
+    STORE_ASSIGNMENT,
+    CASE_SENSITIVE,
+    OVERWRITE_MODE,
+    CODEC,
+    UNKNOWN_OPTIONS,
+    ORIGIN,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +153,11 @@ class SessionFacts:
     def time_zone(self) -> str | None:
         """The zone of local times; None where nobody has told it."""
         return self.settings.get(TIME_ZONE)
+
+    @property
+    def codec(self) -> str | None:
+        """The codec of Parquet files; None where none is set. Not each is one that files are written with here."""
+        return self.settings.get(CODEC)
 
     @property
     def ansi(self) -> bool:

@@ -321,7 +321,13 @@ _ONLY_READ = {
     for option in READ_OPTIONS
     if option.name not in {known.name for known in WRITE_OPTIONS}
 }
-WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ)
+# Passed over, the whole table would be replaced.
+_REPLACE_MATCHES = (
+    "rows that match those of the write are not replaced by an option: use `replaceWhere` with a condition on the "
+    "table alone, or DeltaTable.merge. Nothing was written"
+)
+_REFUSED = dict.fromkeys(("replaceon", "replaceusing", "targetalias"), _REPLACE_MATCHES)
+WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ, _REFUSED)
 # Those that a stream refuses, and why.
 BATCH_ONLY = {option.name: option.batch_only for option in WRITE_OPTIONS if option.batch_only is not None}
 
@@ -346,6 +352,22 @@ def with_settings(
     texts[SETTINGS_OPTION] = facts.text()
     names = {name.lower() for name in options}
     return {**options, **{name: text for name, text in texts.items() if name.lower() not in names}}
+
+
+def checked_codec(text: str | None) -> str | None:
+    """The codec of data files that a session says, as `WriteOptions.compression` has it; None where it says none.
+
+    Asked where files are about to be written: what writes none does not care.
+
+    Raises
+    ------
+    InvalidOptionError
+        Files are not written with it.
+    """
+    if text is None:
+        return None
+    found: str = WRITE.parse({"compression": text}, "UTC").values["compression"]
+    return found
 
 
 def with_call(options: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:

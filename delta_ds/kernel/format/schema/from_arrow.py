@@ -70,6 +70,11 @@ def schema_from_arrow(schema: pa.Schema) -> StructType:
     return StructType(tuple(_field(field) for field in schema))
 
 
+def delta_schema(columns: pa.Schema | StructType) -> StructType:
+    """The Delta schema of columns that are described by either."""
+    return columns if isinstance(columns, StructType) else schema_from_arrow(columns)
+
+
 def primitive_from_arrow(kind: pa.DataType) -> DataType | None:
     """The Delta type of an Arrow type without children; None where there is none."""
     if pa.types.is_decimal(kind) and 0 < kind.precision <= 38 and 0 <= kind.scale <= kind.precision:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.schema import UNKNOWN_DATA_TYPE, UNSUPPORTED_DATA_TYPES
 from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.base.card import Card, CardTable, Shown, table_of
 from delta_ds.kernel.base.json_text import parse_json, to_json
 from delta_ds.kernel.format.schema.field_metadata import check_field_metadata
 from delta_ds.records import dataclass, field
@@ -70,7 +71,7 @@ class StructField:
 
 
 @dataclass(frozen=True, slots=True)
-class StructType:
+class StructType(Shown):
     fields: tuple[StructField, ...] = ()
 
     def __iter__(self) -> Iterator[StructField]:
@@ -90,6 +91,17 @@ class StructType:
                 return f
         folded = name.lower()
         return next((f for f in self.fields if f.name.lower() == folded), None)
+
+    def card_table(self) -> CardTable:
+        """The fields as a table of a card."""
+        return table_of(
+            ("column", "type", "nullable", "comment"),
+            self.fields,
+            lambda f: (f.name, str(f.type), "yes" if f.nullable else "no", f.metadata.get("comment")),
+        )
+
+    def _card(self) -> Card:
+        return Card(f"Schema, {len(self.fields):,} columns", (), (self.card_table(),))
 
     def __str__(self) -> str:
         return "struct<" + ",".join(f"{f.name}:{f.type}" for f in self.fields) + ">"

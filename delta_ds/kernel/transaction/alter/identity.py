@@ -23,6 +23,7 @@ from delta_ds.kernel.transaction.alter.schema_change import (
     field_in_history,
     with_schema,
 )
+from delta_ds.kernel.transaction.metadata_changes import IDENTITY_TAG
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
@@ -83,5 +84,9 @@ def _plan_sync(state: TableState, column: str, furthest: int | None) -> SchemaCh
     schema = replace_fields(state.schema, (), with_mark)
     # The history of delta-spark has the column as it was before.
     return SchemaChange(
-        with_schema(state.metadata, schema), CHANGE_COLUMN, {"column": field_in_history(path, field)}
+        with_schema(state.metadata, schema),
+        CHANGE_COLUMN,
+        {"column": field_in_history(path, field)},
+        tags={IDENTITY_TAG: "true"},
+        reads_rows=True,
     )

@@ -163,16 +163,25 @@ def set_properties(log: TableLog, properties: Mapping[str, str], *, unknown: boo
     SchemaError, UnsupportedOperationError
         It does not go with the table's columns, or with what it was until now.
     """
-    inputs = parse_properties(_texts(properties), unknown=unknown)
+    return _set(log, parse_properties(_texts(properties), unknown=unknown))
+
+
+# In `tags` of a commit that does nothing else: writers with delta-spark follow it without a conflict.
+_ROW_TRACKING_ONLY = {"rowTrackingEnablementOnly": "true"}
+
+
+def _set(log: TableLog, inputs: PropertyInputs) -> int:
     _check_settable(inputs)
     txn = log.start_transaction()
+    tags = None
     if ENABLE_ROW_TRACKING.of(inputs.stored) and not ENABLE_ROW_TRACKING.of(txn.metadata.configuration):
         # What is refused is refused before the backfill.
         _change_metadata(txn, inputs)
         row_tracking.backfill(log)
         txn = log.start_transaction()
+        tags = _ROW_TRACKING_ONLY if set(inputs.given) == {ENABLE_ROW_TRACKING.name} else None
     _change_metadata(txn, inputs, apply=True)
-    return txn.commit(SET_TBLPROPERTIES, {"properties": _json(inputs.given)})
+    return txn.commit(SET_TBLPROPERTIES, {"properties": _json(inputs.given)}, tags=tags)
 
 
 def _change_metadata(txn: Transaction, inputs: PropertyInputs, *, apply: bool = False) -> None:
@@ -294,7 +303,8 @@ def add_feature_support(log: TableLog, name: str) -> int:
 
     Source: protocol-checklist TF-W-02, TF-W-04, TF-W-05.
     """
-    return set_properties(log, {FEATURE_PREFIX + name: "supported"})
+    wanted = {FEATURE_PREFIX + name: "supported"}
+    return _set(log, replace(parse_properties(wanted), given=wanted))
 
 
 def _texts(properties: Mapping[str, object]) -> dict[str, str]:

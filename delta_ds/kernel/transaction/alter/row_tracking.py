@@ -65,7 +65,7 @@ def backfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     while bodies := list(islice(_without_ids(_snapshot(txn)), files_a_commit)):
         txn.read_files([str(body["path"]) for body in bodies])
         txn.add_all(bodies)
-        txn.commit(ROW_TRACKING_BACKFILL, {"batchId": batch})
+        txn.commit(ROW_TRACKING_BACKFILL, {"batchId": str(batch)})
         batch += 1
         txn = log.start_transaction()
 
@@ -77,7 +77,7 @@ def unbackfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     while found := list(islice(_with_ids(_snapshot(txn)), files_a_commit)):
         txn.read_files([str(body["path"]) for body in found])
         txn.add_all(found)
-        txn.commit(ROW_TRACKING_UNBACKFILL, {"batchId": batch})
+        txn.commit(ROW_TRACKING_UNBACKFILL, {"batchId": str(batch)})
         batch += 1
         txn = log.start_transaction()
 

@@ -34,11 +34,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """The metadata after a change, and how history shows it."""
+    """The metadata after a change, and how history shows it.
+
+    Attributes
+    ----------
+    tags
+        Of the commit.
+    reads_rows
+        Whether it was found out by all rows of the table, which may not change meanwhile.
+    """
 
     metadata: Metadata
     operation: Operation
     parameters: Mapping[str, Any]
+    tags: Mapping[str, str] | None = None
+    reads_rows: bool = False
 
 
 # A change of columns: what it makes of a table; None where there is nothing to commit.
@@ -72,7 +82,9 @@ def commit_if_needed(log: TableLog, change: ChangeOf) -> int | None:
 
 def _commit(txn: Transaction, change: SchemaChange) -> int:
     txn.set_table_state(_finalize(_state(txn), change))
-    return txn.commit(change.operation, change.parameters)
+    if change.reads_rows:
+        txn.read_whole_table()
+    return txn.commit(change.operation, change.parameters, tags=change.tags)
 
 
 def dry_run(log: TableLog, changes: Sequence[ChangeOf]) -> None:

@@ -59,13 +59,14 @@ def write_arrow(
         As `plan_write`, `write_rows` and `finish_write`; nothing was written, unless it is an
         `UncertainWriteError`.
     """
-    given = _arrow(rows)
+    given = as_arrow(rows)
     batches = [given] if isinstance(given, pa.RecordBatch) else given
     schema = schema_from_arrow(given.schema)
     return write_batches(transaction, schema, batches, mode, options)
 
 
-def _arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
+def as_arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
+    """Rows as they are given, as Arrow has them; nothing is read yet."""
     if isinstance(rows, (pa.RecordBatch, pa.RecordBatchReader)):
         return rows
     if type(rows).__module__.partition(".")[0] == "pandas":

@@ -117,6 +117,8 @@ def _finish(
             removed = RemovedFiles()
             if transaction.base is not None:
                 removed = remove_replaced(plan, transaction, transaction.base, adds, staged)
+            elif plan.intent.overwrite:
+                transaction.read_whole_table()
             if _changes_nothing(plan, adds, removed):
                 return None
             return _commit(plan, transaction, results, adds, removed, operation, staged)
@@ -238,8 +240,6 @@ def _parameters(plan: WritePlan) -> dict[str, Any]:
         "mode": "Overwrite" if plan.intent.overwrite else _MODES[options.if_exists],
         "partitionBy": json.dumps(list(options.partition_by or ()), separators=(",", ":")),
     }
-    if options.cluster_by and plan.read_version < 0:
-        parameters["clusterBy"] = json.dumps(list(options.cluster_by), separators=(",", ":"))
     if options.replace_where is not None:
         parameters["predicate"] = options.replace_where
     return {**parameters, **_flags(plan)}

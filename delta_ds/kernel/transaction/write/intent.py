@@ -37,7 +37,7 @@ _SAVE_MODES = {
     "errorifexists": ERROR,
     "default": ERROR,
 }
-_OF_TRANSACTIONS = ("txnAppId", "txnVersion")
+_NOT_OF_COMMANDS = ("txnAppId", "txnVersion", "compression")
 # What Spark hands to a sink although it means the query.
 _OF_THE_QUERY = frozenset(["checkpointlocation", "queryname", "outputmode"])
 
@@ -151,10 +151,10 @@ def stream_intent(options: Mapping[str, Any], mode: str, *, time_zone: str = "UT
 def command_intent(table: str, facts: SessionFacts) -> WriteIntent:
     """How the rows of a command (UPDATE, MERGE) are written to a table, by its address: as the session says.
 
-    The transaction that the command counts as is the command's to say.
+    The transaction that the command counts as is the command's to say; the codec counts where it writes files.
     """
     options = with_settings({"path": table}, facts)
-    return batch_intent({name: options[name] for name in options if name not in _OF_TRANSACTIONS}, APPEND)
+    return batch_intent({name: options[name] for name in options if name not in _NOT_OF_COMMANDS}, APPEND)
 
 
 def save_mode(mode: str | None) -> str:

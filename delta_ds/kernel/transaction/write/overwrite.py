@@ -83,7 +83,7 @@ def remove_replaced(
     """
     scope = plan.overwrite_scope.kind
     if scope == EVERYTHING:
-        transaction.scan(None)
+        transaction.recorded_scan(None)
         return _remove(plan, transaction, snapshot, None)
     if scope == PARTITIONS:
         written = _distinct([add["partitionValues"] for add in adds])
@@ -139,7 +139,7 @@ def _remove_matching(
     assert plan.overwrite_scope.condition is not None
     _sharpen_checks(plan, transaction, snapshot)
     predicate = plan.overwrite_scope.condition.clause.tree
-    candidates = transaction.scan(predicate, timezone=plan.rows.timezone).pruning.rows
+    candidates = transaction.recorded_scan(predicate, timezone=plan.rows.timezone).pruning.rows
     if plan.overwrite_scope.by_partition:
         removed = _remove(plan, transaction, snapshot, candidates)
         removed.deleted = _count_rows(snapshot, candidates)

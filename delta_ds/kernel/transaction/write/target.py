@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from delta_ds.conditions.commands import CREATE_TABLE_OVER_TABLE
 from delta_ds.conditions.write import PATH_EXISTS
-from delta_ds.exceptions import NotADeltaTableError
-from delta_ds.kernel.format.options.write import ERROR, IGNORE, WriteOptions
+from delta_ds.exceptions import DeltaError, NotADeltaTableError
+from delta_ds.kernel.format.options.write import ERROR, IGNORE, NewTableOptions, WriteOptions
 from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
@@ -98,8 +98,13 @@ def keeps_existing_table(options: WriteOptions, version: int, table: str) -> boo
     TableExistsError
         `ifExists` is `error`.
     """
-    if options.if_exists == ERROR and options.definition is not None and options.definition.name is not None:
-        raise CREATE_TABLE_OVER_TABLE(tableId=options.definition.name, tableLocation=table, version=version)
     if options.if_exists == ERROR:
-        raise PATH_EXISTS(path=table, version=version)
+        raise table_exists(options.definition, version, table)
     return options.if_exists == IGNORE
+
+
+def table_exists(definition: NewTableOptions | None, version: int, table: str) -> DeltaError:
+    """The error of a write that makes a table where there is one; see `keeps_existing_table`."""
+    if definition is not None and definition.name is not None:
+        return CREATE_TABLE_OVER_TABLE(tableId=definition.name, tableLocation=table, version=version)
+    return PATH_EXISTS(path=table, version=version)

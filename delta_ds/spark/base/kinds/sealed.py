@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MARK = "pydelta-sealed:"
 # Not to be imported, so that Spark pickles classes of it by their values.
-_NOWHERE = "delta_ds_sealed"
+SEALED_MODULE = "delta_ds_sealed"
 
 # In a process of the server: what the classes carried that have come there.
 _carried: dict[str, str] = {}
@@ -100,7 +100,7 @@ def register_source(spark: SparkSession, source: Any) -> None:
     client = _clients.setdefault(spark, _Client())
     carrier = source
     if client.values:
-        members = {"sealed": dict(client.values), "__module__": _NOWHERE}
+        members = {"sealed": dict(client.values), "__module__": SEALED_MODULE}
         carrier = type(source)(source.__name__, (source,), members)
     # Spark looks the name up in the active session, and refuses one that only that one has.
     with active_in_jvm(spark):

@@ -258,7 +258,7 @@ def _require_assignments(
 ) -> dict[str, str | Column]:
     if assignments is None:
         raise InvalidOptionError(
-            f"{name!r} of a clause of a merge is missing: columns and what they get, as in "
+            f"{name!r} of a clause of a merge cannot be None: give columns and what they get, as in "
             f"{name}={{'column': 'expression'}}; for all columns of the source there is a method ...All()"
         )
     return dict(assignments)

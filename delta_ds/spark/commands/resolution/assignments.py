@@ -8,27 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.columns import FIELD_NOT_FOUND
-from delta_ds.conditions.data import IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED
 from delta_ds.conditions.dml import (
     CONFLICT_SET_COLUMN,
     DUPLICATE_COLUMNS_ON_INSERT,
-    IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED,
-    INVALID_EXTRACT_BASE_FIELD_TYPE,
-    MERGE_UNRESOLVED_EXPRESSION,
     UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
-    UNSUPPORTED_NESTED_FIELD_IN_UPDATE,
 )
-from delta_ds.conditions.schema import UNRESOLVED_COLUMN_WITH_SUGGESTION
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.format.operations import UPDATE
-from delta_ds.kernel.format.schema.column_paths import Path, find, parse_path, show, unresolved_column
-from delta_ds.kernel.format.schema.field_metadata import (
-    CURRENT_DEFAULT,
-    IDENTITY_ALLOW_EXPLICIT_INSERT,
-    IDENTITY_START,
-)
-from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.kernel.commands.dml.target_paths import NOTHING, check_identities, inside_structs, not_there
+from delta_ds.kernel.format.schema.column_paths import Path, parse_path, show
+from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
+from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
 from delta_ds.records import dataclass
 from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
 from delta_ds.spark.engines.seam.engine import source_text
@@ -37,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from delta_ds.spark.engines.seam.engine import Resolved
-
-_NOTHING = "Nothing was written"
 
 
 @dataclass(frozen=True)
@@ -232,7 +219,7 @@ def target_path(
     """
     path = find_target(schema, name, alias)
     if path is None:
-        raise _not_there(schema, _path(name), table, operation)
+        raise not_there(schema, _path(name), table, operation)
     return path
 
 
@@ -240,80 +227,20 @@ def find_target(schema: StructType, name: str | Column, alias: str | None = None
     """As `target_path`; None for what is not there."""
     path = _path(name)
     if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
-        found = _inside_structs(schema, path[1:])
+        found = inside_structs(schema, path[1:])
         if found is not None:
             return found
-    return _inside_structs(schema, path)
+    return inside_structs(schema, path)
 
 
 def _path(name: str | Column) -> Path:
     try:
         return parse_path(source_text(name))
     except SchemaError as error:
-        raise SchemaError(f"{error.text}. {_NOTHING}", condition=error.condition) from error
-
-
-def _inside_structs(schema: StructType, path: Path) -> Path | None:
-    level: DataType = schema
-    exact: list[str] = []
-    for name in path:
-        field = level.find(name) if isinstance(level, StructType) else None
-        if field is None:
-            return None
-        exact.append(field.name)
-        level = field.type
-    return tuple(exact)
-
-
-def _not_there(schema: StructType, path: Path, table: str, operation: str) -> SchemaError:
-    for length in range(1, len(path)):
-        above = find(schema, path[:length])
-        if above is not None and isinstance(above[1].type, ArrayType | MapType):
-            return UNSUPPORTED_NESTED_FIELD_IN_UPDATE(
-                operation=operation, table=table, column=show(path), struct=show(above[0]), type=above[1].type
-            )
-        if above is not None and not isinstance(above[1].type, StructType):
-            return INVALID_EXTRACT_BASE_FIELD_TYPE(
-                operation=operation, table=table, column=show(path), struct=show(above[0]), type=above[1].type
-            )
-    known = unresolved_column(schema, path, table)
-    nested = len(path) > 1 and schema.find(path[0]) is not None
-    condition = FIELD_NOT_FOUND if nested else UNRESOLVED_COLUMN_WITH_SUGGESTION
-    if operation != UPDATE.name and not nested:
-        condition = MERGE_UNRESOLVED_EXPRESSION
-    return SchemaError(
-        f"{operation}: {known.text.removesuffix('Nothing was changed')}{_NOTHING}",
-        condition=condition.name,
-        parameters={
-            **known.parameters,
-            "sqlExpr": show(path),
-            "clause": operation,
-            "cols": schema.names,
-        },
-    )
+        raise SchemaError(f"{error.text}. {NOTHING}", condition=error.condition) from error
 
 
 # --- what may not be assigned to
-
-
-def check_identities(schema: StructType, paths: Sequence[Path], table: str, *, insert: bool) -> None:
-    """Refuse values for identity columns: in an update always, in an insert where the table makes them always.
-
-    Raises
-    ------
-    UnsupportedOperationError
-        `DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED` or `DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED`.
-
-    Source: delta-spark, `IdentityColumn.blockIdentityColumn`.
-    """
-    for path in paths:
-        field = schema.find(path[0])
-        if field is None or IDENTITY_START not in field.metadata or len(path) > 1:
-            continue
-        if not insert:
-            raise IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED(column=field.name, table=table)
-        if not field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT, False):
-            raise IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED(column=field.name, table=table)
 
 
 def _check_insert(assignments: Sequence[Assignment], table: str, operation: str) -> None:

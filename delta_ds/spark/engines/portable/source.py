@@ -15,7 +15,7 @@ from delta_ds.kernel.format.options.read import ReadOptions, parse_read_options,
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base.filters import in_pushdown_worker, plans_each_scan
-from delta_ds.spark.base.kinds.sealed import Sealed
+from delta_ds.spark.base.kinds.sealed import SEALED_MODULE, Sealed
 from delta_ds.spark.base.table_names import FORMAT, check_path
 from delta_ds.spark.base.timezone import machine_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
@@ -50,11 +50,13 @@ def brings_package(owner: _C) -> _C:
     """A class whose instances find this package where they are unpickled, on the machine where they were pickled."""
 
     def reduce(self: Any, protocol: Any) -> tuple[Any, ...]:
+        # The one that carries values of options is in no module, and they are among the object's own by now.
+        kind = next(one for one in type(self).__mro__ if one.__module__ != SEALED_MODULE)
         known = {
             "code": _MAKE,
             "package": str(Path(_version.__file__).parent),
-            "module": type(self).__module__,
-            "name": type(self).__qualname__,
+            "module": kind.__module__,
+            "name": kind.__qualname__,
         }
         return eval, ("exec(code) or made", known), self.__dict__
 
@@ -226,17 +228,17 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
 
     storage = open_storage(options.path, options.storage_options)
     if options.change_feed:
-        from delta_ds.api.delta_log import DeltaLog
+        from delta_ds.kernel.commands.changes import open_changes
 
-        log = DeltaLog(storage)
         if pin is not None:
-            feed = log.changes(pin.first, pin.last, net=options.net, keys=options.keys)
+            feed = open_changes(storage, pin.first, pin.last, net=options.net, keys=options.keys)
         else:
-            feed = log.changes(
+            feed = open_changes(
+                storage,
                 options.starting_version,
                 options.ending_version,
-                starting_timestamp=options.starting_timestamp,
-                ending_timestamp=options.ending_timestamp,
+                options.starting_timestamp,
+                options.ending_timestamp,
                 net=options.net,
                 keys=options.keys,
             )

@@ -108,10 +108,14 @@ def hostile_table(path: Path, text: str) -> DeltaLog:
 
 
 def everything_shown(log: DeltaLog, snapshot: Snapshot) -> list[Shown]:
+    scan = snapshot.scan("id > 5 and cast(id as string) <> '<b>'", metadata_columns=["file_path"])
     return [
+        log,
         snapshot,
+        snapshot.schema,
+        scan,
         log.history(),
-        snapshot.scan("id > 5 and cast(id as string) <> '<b>'").explain(),
+        scan.explain(),
         snapshot.column_layout("id"),
         log.timeline(),
         health(log),
@@ -216,3 +220,25 @@ def test_small_pieces() -> None:
     assert table_of(("a", "b"), [(1, None), (2, "")], lambda row: row).columns == ["a"]
     text = Card("t", [("a", None), ("b", True)], [CardTable(["n", "of"], [(1234567, Share(0.5))])]).text()
     assert text.split("\n")[1:] == ["  b: True", "          n  of", "  1,234,567  ##########.........."]
+
+
+def test_a_log_a_schema_and_a_scan_show_what_is_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(pa.table({"id": [1], "name": ["a"]}))
+    snapshot = log.snapshot()
+    scan = snapshot.scan("id > 0", ["name"])
+    looked_at = snapshot.scan("id > 5")
+    assert looked_at.num_files == 0
+    for name in ("read", "open", "status", "exists", "list_from"):
+        monkeypatch.setattr(Storage, name, None)
+        monkeypatch.setattr("delta_ds.kernel.storage.local.LocalStorage." + name, None)
+    assert str(tmp_path) in "".join(shown(log).texts)
+    assert {"name", "string", "yes"} <= set(shown(snapshot.schema).texts)
+    texts = shown(scan).texts
+    assert "id > 0" in texts and "name" in texts and "id" not in texts
+    assert any("not looked at yet" in text for text in texts)
+    texts = shown(looked_at).texts
+    assert texts[texts.index("files to read") + 1] == "0"
+    assert looked_at._repr_html_() and not any("not looked at yet" in text for text in texts)

@@ -168,7 +168,7 @@ def test_a_filter_keeps_the_files_that_a_whole_replay_and_then_pruning_keeps(log
             assert "state" not in snapshot.__dict__
             again = Scan(snapshot, predicate).files()
             assert "state" not in snapshot.__dict__
-            rows = DeltaLog(folder).snapshot().scan(predicate).pruning.rows
+            rows = Scan(DeltaLog(folder).open_snapshot(), predicate).pruning.rows
             expected = live.table.take(rows).append_column("stats", live.stats_json(rows))
             assert found.to_pylist() == again.to_pylist() == expected.to_pylist()
             assert found.schema == expected.schema

@@ -75,7 +75,7 @@ def test_what_is_not_safe_is_refused(spark: SparkSession, tmp_path: Path) -> Non
     for arguments, words in (
         ((0,), "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"),
         ((-1,), "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE"),
-        (("1",), "'retentionHours' of vacuum needs to be float"),
+        (("1",), "retentionHours needs to be a number but got"),
         ((None, False, "HALF"), "FULL or LITE"),
     ):
         with pytest.raises(InvalidOptionError, match=words):

@@ -84,13 +84,13 @@ def test_moments_are_meant_in_the_session_time_zone(berlin: SparkSession, tmp_pa
     ("method", "argument", "kind", "words"),
     [
         ("restoreToVersion", 99, VersionNotFoundError, "DELTA_CANNOT_RESTORE_TABLE_VERSION"),
-        ("restoreToVersion", "1", InvalidOptionError, "'version' of restoreToVersion needs to be int"),
-        ("restoreToVersion", True, InvalidOptionError, "'version' of restoreToVersion needs to be int"),
+        ("restoreToVersion", "1", InvalidOptionError, "version needs to be an int but got"),
+        ("restoreToVersion", True, InvalidOptionError, "version needs to be an int but got"),
         (
             "restoreToTimestamp",
             5,
             InvalidOptionError,
-            "'timestamp' of restoreToTimestamp needs to be str or datetime",
+            "timestamp needs to be a string but got",
         ),
         ("restoreToTimestamp", "soon", InvalidOptionError, "DELTA_TIMESTAMP_INVALID"),
         ("restoreToTimestamp", datetime(2024, 1, 1), InvalidOptionError, "no time zone"),
@@ -151,12 +151,12 @@ def test_shallow_clones_stand_on_the_files_of_their_source(spark: SparkSession, 
     for arguments, kind, words in (
         ((str(tmp_path / "c"), True), TableExistsError, "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"),
         ((str(tmp_path / "c"), True, True), UnsupportedOperationError, "DELTA_UNSUPPORTED_NON_EMPTY_CLONE"),
-        ((1, True), InvalidOptionError, "'target' of clone needs to be str"),
-        ((str(tmp_path / "d"), 1), InvalidOptionError, "'isShallow' of clone needs to be bool"),
+        ((1, True), InvalidOptionError, "target needs to be a string but got"),
+        ((str(tmp_path / "d"), 1), InvalidOptionError, "isShallow needs to be a boolean but got"),
         (
             (str(tmp_path / "d"), True, False, {"a": 1}),
             InvalidOptionError,
-            "'properties' of clone needs to be",
+            "All property values including 1 of 'a' needs to be a string",
         ),
         (
             (str(tmp_path / "d"), True, False, None, ["/x"]),

@@ -86,12 +86,15 @@ def test_a_call_that_lacks_an_argument_is_answered_with_how_it_is_called() -> No
 
 def test_a_value_of_another_type_is_named_and_its_place_too() -> None:
     nothing: Any = None
-    said = r"'set' of update needs to be a dict .*, and its 'amount' is 1, int$"
+    said = r"Values of dict in 'set' must contain only .* as values, found 1 of type '<class 'int'>' for 'amount'$"
     with pytest.raises(InvalidArgumentError, match=said):
         DeltaTable(handle()).update("id = 1", {"amount": 1})  # type: ignore[dict-item]
-    with pytest.raises(InvalidArgumentError, match=r"is dict; it is one for 'set': set=...$"):
+    with pytest.raises(InvalidArgumentError, match=r"cannot be None; it is one for 'set': set=...$"):
         DeltaTable(handle()).update({"amount": "1"})  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="'spark' is str$|is str; it is one for"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match="sparkSession needs to be SparkSession but got '<class 'str'>': 'spark' in forPath",
+    ):
         DeltaTable.forPath("spark", nothing)
 
 

@@ -17,7 +17,7 @@ from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import evaluate
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
-from delta_ds.spark.session.conditions import sql_of_expression
+from delta_ds.spark.session.conditions import plain, sql_of_expression
 
 DAY = datetime.date(2024, 2, 29)
 MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 0, 123456, tzinfo=datetime.timezone.utc)
@@ -38,7 +38,8 @@ ROW = pa.table(
 
 def holds(condition: Any) -> object:
     """What the kernel makes of the text for the one row."""
-    bound = bind(parse_predicate(sql_of_expression(condition._expr)), schema_from_arrow(ROW.schema), "UTC")
+    text = plain(sql_of_expression(condition._expr))
+    bound = bind(parse_predicate(text), schema_from_arrow(ROW.schema), "UTC")
     (batch,) = ROW.to_batches()
     return evaluate(bound, batch)[0].as_py()
 
@@ -75,3 +76,19 @@ def test_condition_means_the_same_as_text(condition: Any, expected: bool) -> Non
 def test_what_cannot_be_written_out_is_refused(condition: Any) -> None:
     with pytest.raises(PredicateError, match="replaceWhere"):
         sql_of_expression(condition._expr)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("(`id` = CAST(1 AS BIGINT))", "(id = 1L)"),
+        ("(`p` <=> CAST('b' AS STRING))", "(p <=> 'b')"),
+        ("(`a b` = 1)", "(`a b` = 1)"),
+        ("(`true` = 1)", "(`true` = 1)"),
+        ("true", "true"),
+        ("(`d` = DATE '2020-01-01')", "(`d` = DATE '2020-01-01')"),
+        ("(unknown OVER ())", "(unknown OVER ())"),
+    ],
+)
+def test_the_history_shows_names_bare_and_constants_of_their_types(text: str, shown: str) -> None:
+    assert plain(text) == shown

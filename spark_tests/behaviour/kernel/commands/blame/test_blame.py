@@ -22,7 +22,7 @@ from delta_ds.exceptions import (
     VersionNotFoundError,
 )
 from delta_ds.kernel.commands.blame import blame as commits
-from delta_ds.kernel.commands.blame.blame import BLAME_FIELDS
+from delta_ds.kernel.commands.blame.blame import BLAME_FIELDS, Blame
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.restore import restore
@@ -312,10 +312,10 @@ def test_a_column_named_as_spark_s_metadata_is_refused_where_it_is_read(
 
 
 def test_a_reader_of_slices_can_be_pickled_and_gives_the_same_rows(log: DeltaLog) -> None:
-    blame = log.blame("id > 1")
+    blame = Blame(log.open_snapshot(), "id > 1")
     reader = pickle.loads(pickle.dumps(blame.reader()))
     found = pa.Table.from_batches(reader.read(log.storage, blame.scan.slices(), "UTC"))
-    assert found.equals(blame.to_arrow())
+    assert found.equals(log.blame("id > 1").to_arrow())
 
 
 def test_other_libraries_read_it(log: DeltaLog) -> None:

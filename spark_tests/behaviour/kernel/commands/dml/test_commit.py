@@ -116,7 +116,7 @@ def test_rows_written_anew_replace_their_file(tmp_path: Path) -> None:
     changed = rewrite_changed_files(plan_file_rewrite(snapshot, plan, files, [UPDATE, DELETE]), [batch])
     new = pa.RecordBatch.from_pydict({"id": [200], "p": ["b"]})
     results = [changed.result, write_rows(plan.inserts, [new], 1, folder=plan.folder)]
-    version = commit_dml(snapshot, DmlCommand("MERGE", removed=[path], results=results, plan=plan))
+    version = commit_dml(snapshot, DmlCommand("MERGE", removed=[path], results=results, plan=plan)).version
 
     assert _rows(log) == [0, *range(3, 20), 100, 200]
     changes = log.changes(version, version)
@@ -144,7 +144,7 @@ def test_commits_of_others_are_checked_against_what_was_looked_for(tmp_path: Pat
     before = _files_on_disk(log)
 
     if raised is None:
-        assert commit_dml(snapshot, change) == 3
+        assert commit_dml(snapshot, change).version == 3
     else:
         with pytest.raises(raised):
             commit_dml(snapshot, change)

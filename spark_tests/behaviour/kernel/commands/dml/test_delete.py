@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import AppendOnlyError, DeltaConcurrentModificationException, PredicateError
-from delta_ds.kernel.commands.dml import delete as module
-from delta_ds.kernel.commands.dml.delete import DeleteResult, delete
+from delta_ds.kernel.commands.dml import in_process as module
+from delta_ds.kernel.commands.dml.commit import Committed
+from delta_ds.kernel.commands.dml.delete import delete
+from delta_ds.kernel.commands.dml.result import DeleteResult
 from spark_tests.full_form import examples
 
 # By predicate, what Spark holds of a row: True only where the row goes.
@@ -129,7 +131,7 @@ def test_a_row_that_another_commit_deleted_meanwhile_is_a_conflict(
     log.write(pa.table({"id": [1, 2, 3]}))
     commit = module.commit_dml
 
-    def second(*arguments: Any) -> int:
+    def second(*arguments: Any) -> Committed:
         monkeypatch.setattr(module, "commit_dml", commit)
         delete(DeltaLog(str(tmp_path)), "id = 1")
         return commit(*arguments)
@@ -139,3 +141,24 @@ def test_a_row_that_another_commit_deleted_meanwhile_is_a_conflict(
         delete(log, "id = 2")
     assert [row["id"] for row in _rows(log)] == [2, 3]
     assert len(list(tmp_path.rglob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize(
+    "predicate", ["p = 'a'", "p IS NULL", "p <> 'a'", "upper(p) = 'B' OR p IS NULL", "p > 'z'"]
+)
+def test_a_condition_on_partitions_removes_files_without_reading_one(tmp_path: Path, predicate: str) -> None:
+    keep = {
+        "p = 'a'": {"b", None},
+        "p IS NULL": {"a", "b"},
+        "p <> 'a'": {"a", None},
+        "p > 'z'": {"a", "b", None},
+    }
+    log = DeltaLog(str(tmp_path))
+    log.write(pa.table({"id": [1, 2, 3], "p": ["a", "b", None]}), options={"partitionBy": "p"})
+    for file in tmp_path.rglob("*.parquet"):
+        if "_delta_log" not in file.parts:
+            file.unlink()
+    kept = keep.get(predicate, {"a"})
+    assert log.delete(predicate).rows == 3 - len(kept)
+    values = log.snapshot().files()["partitionValues"].to_pylist()
+    assert {row["p"] for row in values} == kept

@@ -254,7 +254,7 @@ def test_new_values_of_a_file_may_be_more_than_one_array_holds() -> None:
     )
     changed = ChangedRows.of(rows, [UPDATE], False)
     assert changed is not None and len(changed) == 63 * 36
-    assert changed.new_values(np.array([0, 62, 63]))["text"].to_pylist() == ["x" * (1 << 20)] * 3
+    assert changed.given_values(np.array([0, 62, 63]))["text"].to_pylist() == ["x" * (1 << 20)] * 3
 
 
 def test_file_without_changed_rows_stays(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     ConcurrentDeleteReadException,
     DataFileError,
+    InvalidOptionError,
     PredicateError,
     SchemaError,
     UnsupportedOperationError,
@@ -21,7 +23,9 @@ from delta_ds.kernel.commands.optimize.command import optimize, rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import FULL, PURGE, ZORDER, OptimizeRequest, settings_of
+from delta_ds.kernel.format.options.session_facts import CODEC
 from delta_ds.kernel.transaction.alter.clustering import cluster_by
+from delta_ds.kernel.transaction.alter.properties import set_properties
 from spark_tests.behaviour.kernel.commands.whole_tables import bodies, ids, rows, with_vector
 
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -418,3 +422,33 @@ def test_settings_are_read_by_delta_sparks_names() -> None:
     assert (found.max_deleted_rows_ratio, found.check_statistics) == (0.5, False)
     with pytest.raises(ValueError, match="maxDeletedRowsRatio"):
         settings_of({"spark.databricks.delta.optimize.maxDeletedRowsRatio": "5"})
+
+
+@pytest.mark.parametrize(
+    ("table", "session", "codec"),
+    [
+        (None, None, "ZSTD"),
+        ("snappy", None, "SNAPPY"),
+        ("snappy", "gzip", "GZIP"),
+        (None, "NONE", "UNCOMPRESSED"),
+    ],
+)
+def test_files_have_the_codec_of_the_session_else_of_the_table(
+    tmp_path: Path, table: str | None, session: str | None, codec: str
+) -> None:
+    log = _appended(tmp_path, pa.table({"id": [1]}), pa.table({"id": [2]}), compression="lz4")
+    if table is not None:
+        set_properties(log, {"delta.parquet.compression.codec": table})
+    optimize(log, OptimizeRequest(settings=settings_of({} if session is None else {CODEC: session})))
+    (add,) = bodies(log, log.snapshot().version, "add")
+    assert pq.read_metadata(tmp_path / add["path"]).row_group(0).column(0).compression == codec
+
+
+def test_a_codec_that_is_not_written_matters_where_files_are(tmp_path: Path) -> None:
+    log = _appended(tmp_path, pa.table({"id": [1]}))
+    asked = OptimizeRequest(settings=settings_of({CODEC: "lzo"}))
+    assert optimize(log, asked).version is None
+    log.write(pa.table({"id": [2]}))
+    with pytest.raises(InvalidOptionError, match="'lzo' for option 'compression'"):
+        optimize(log, asked)
+    assert log.snapshot().version == 1

@@ -34,7 +34,8 @@ SALES = DeltaLog("examples/data/sales")
 
 def drawn(figure: Figure) -> Figure:
     """A figure that has been rendered, which finds formulas that are none, and dates out of range."""
-    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    data, metadata = figure._repr_png_()  # type: ignore[attr-defined]
+    assert data.startswith(b"\x89PNG") and metadata["alt"].isprintable()
     return figure
 
 
@@ -74,6 +75,13 @@ class TestHistory:
         )
         assert size.get_ylabel() == "live bytes (KiB)"
         assert files.get_title() == "sales: version 7, 18 files, 39.6 KiB"
+
+    def test_the_picture_is_told_in_words(self) -> None:
+        _, metadata = SALES.plot.history()._repr_png_()  # type: ignore[attr-defined]
+        assert metadata["alt"].startswith("sales: version 7, 18 files, 39.6 KiB: ")
+        assert "live bytes (KiB)" in metadata["alt"]
+        _, metadata = SALES.plot.skipping("country = 'DE'")._repr_png_()  # type: ignore[attr-defined]
+        assert metadata["alt"].startswith("sales, version 7: 6 of 18 files to read (33%), country = 'DE'")
 
     def test_operations_have_markers_of_their_own(self) -> None:
         files = SALES.plot.history(by="version").axes[0]

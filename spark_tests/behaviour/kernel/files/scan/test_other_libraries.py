@@ -101,5 +101,5 @@ def test_a_library_that_is_not_installed_is_named(
     log: DeltaLog, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=f"pip install {package}"):
+    with pytest.raises(ImportError, match=rf"delta-ds\[{package}\]"):
         getattr(log.snapshot().scan(), f"to_{package}")()

@@ -87,3 +87,10 @@ def test_names_come_as_a_list_as_well_as_in_a_text(option: str, names: Any) -> N
 def test_a_collection_is_never_taken_for_its_text(option: str, value: Any) -> None:
     with pytest.raises(InvalidOptionError, match="not a (list|set|dict|bytes)"):
         parse_write_options({option: value}, overwrite=False)
+
+
+@pytest.mark.parametrize("name", ["replaceUsing", "replaceon", "targetAlias"])
+@pytest.mark.parametrize("unknown", [None, "ignore", "near"])
+def test_options_that_would_spare_rows_are_not_passed_over(name: str, unknown: str | None) -> None:
+    with pytest.raises(InvalidOptionError, match=f"{name}.*use `replaceWhere`"):
+        parse_write_options({"path": "/t", name: "id"}, overwrite=True, unknown=unknown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -110,6 +111,15 @@ def test_arguments_of_calls_are_sealed_where_they_are_options_or_addresses(sessi
     seal(session, {}, "sealed_test")
     cloudpickle.loads(session.sent[-1])({})
     assert [open_value("x", one) for one in told] == [dict(arguments[0]), *arguments[1:]]  # type: ignore[call-overload]
+
+
+def test_a_source_that_carries_values_is_unpickled_where_only_the_package_is(session: Any) -> None:
+    register_source(session, DeltaSource)
+    options = seal(session, {"path": "/t", "storage.key": SECRET}, DeltaSource.name())
+    carrier = cloudpickle.loads(session.sent[-1])
+    assert carrier is not DeltaSource
+    found = pickle.loads(cloudpickle.dumps(carrier(options)))
+    assert type(found) is DeltaSource and found.options["storage.key"] == SECRET
 
 
 def test_every_source_of_the_package_takes_references() -> None:

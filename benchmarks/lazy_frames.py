@@ -1,0 +1,164 @@
+"""Lazy frames of polars and relations of DuckDB over a table, beside `polars.scan_delta` and DuckDB's own `delta_scan`.
+
+    python -m benchmarks.lazy_frames --files 300000 --rows 5000000
+
+In an environment with polars, duckdb and deltalake beside what this package needs; DuckDB fetches its extension `delta`
+once, and is left out where it cannot. The table of many files is only a log: its query has a filter that no file can
+match. Each query runs in a process of its own, opening the table included, imports not. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.data_tables import write_data_table
+from benchmarks.harness import as_table
+from benchmarks.log_tables import write_log_table
+from benchmarks.measure import Measurement, cpu_seconds, report, run_once
+
+NOWHERE = -5
+# The work -> a filter as (column, low, high), the columns that are asked for.
+QUERIES: dict[str, tuple[tuple[str, int, int] | None, list[str]]] = {
+    "a filter that no file matches": (("id", NOWHERE, NOWHERE + 1), ["id", "city"]),
+    "one column of all rows": (None, ["amount"]),
+    "all columns of all rows": (None, []),
+    "a range in one file, two columns": (("id", 1000, 1999), ["id", "city"]),
+    "a number that every file has, two columns": (("quantity", 50, 50), ["id", "city"]),
+}
+LOG_ONLY = "a filter that no file matches"
+
+
+def polars_query(frame: Any, work: str) -> int:
+    """How many rows a lazy frame gives."""
+    import polars as pl
+
+    where, columns = QUERIES[work]
+    if where is not None:
+        name, low, high = where
+        frame = frame.filter(pl.col(name) >= low, pl.col(name) <= high)
+    return int((frame.select(columns) if columns else frame).collect().height)
+
+
+def duckdb_query(connection: Any, source: str, work: str) -> int:
+    """How many rows a query of DuckDB gives, as Arrow."""
+    where, columns = QUERIES[work]
+    text = f"SELECT {', '.join(columns) or '*'} FROM {source}"
+    if where is not None:
+        name, low, high = where
+        text += f" WHERE {name} >= {low} AND {name} <= {high}"
+    return int(connection.sql(text).to_arrow_table().num_rows)
+
+
+def ours_polars(table: str, work: str) -> int:
+    from delta_ds import DeltaLog
+
+    return polars_query(DeltaLog(table).to_polars(), work)
+
+
+def scan_delta(table: str, work: str) -> int:
+    import polars as pl
+
+    return polars_query(pl.scan_delta(table), work)
+
+
+def ours_duckdb(table: str, work: str) -> int:
+    import duckdb
+
+    from delta_ds import DeltaLog
+
+    with duckdb.connect() as connection:
+        DeltaLog(table).to_duckdb(connection=connection).create_view("t")
+        return duckdb_query(connection, "t", work)
+
+
+def delta_scan(table: str, work: str) -> int:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("LOAD delta")
+        return duckdb_query(connection, f"delta_scan('{table}')", work)
+
+
+WAYS: dict[str, Callable[[str, str], int]] = {
+    "delta_ds, to_polars": ours_polars,
+    "polars.scan_delta": scan_delta,
+    "delta_ds, to_duckdb": ours_duckdb,
+    "DuckDB's delta_scan": delta_scan,
+}
+
+
+def measured(way: str, table: str, work: str) -> None:
+    """In a process of its own: one query, reported."""
+    import duckdb  # noqa: F401
+    import polars  # noqa: F401
+
+    import delta_ds.api.delta_log  # noqa: F401
+
+    cpu, start = cpu_seconds(), time.perf_counter()
+    found = WAYS[way](table, work)
+    report(time.perf_counter() - start, found, cpu_seconds() - cpu)
+
+
+def ways_here() -> list[str]:
+    """Those that can be run here."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        try:
+            connection.execute("INSTALL delta")
+        except duckdb.Error as error:
+            print(f"DuckDB's delta_scan is left out: {str(error).splitlines()[0]}\n")
+            return [way for way in WAYS if "delta_scan" not in way]
+    return list(WAYS)
+
+
+def compare(ways: list[str], table: Path, works: list[str], rounds: int) -> list[list[object]]:
+    """A line for each work and way: medians of the rounds, which go through all ways in turn."""
+    lines: list[list[object]] = []
+    for work in works:
+        found: dict[str, list[Measurement]] = {way: [] for way in ways}
+        for way in ways * rounds:
+            command = [sys.executable, "-m", "benchmarks.lazy_frames", "--worker", way, str(table), work]
+            found[way].append(run_once(command, {}))
+        answers = {each.answer for runs in found.values() for each in runs}
+        assert len(answers) == 1, f"{work}: {answers}"
+        for way, runs in found.items():
+            seconds, cpu, peak = (
+                median(getattr(each, n) for each in runs) for n in ("work_s", "cpu_s", "peak_mb")
+            )
+            lines.append([work, way, f"{seconds:.2f} s", f"{cpu:.2f} s", f"{peak:.0f} MiB"])
+    return lines
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--files", type=int, default=300_000)
+    arguments.add_argument("--rows", type=int, default=5_000_000)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
+    given = arguments.parse_args()
+    if given.worker:
+        measured(*given.worker)
+        return
+    ways = ways_here()
+    head = ["work", "by", "time", "CPU", "peak"]
+    with tempfile.TemporaryDirectory() as folder:
+        log = write_log_table(Path(folder, "log"), "v1", given.files)
+        print(f"## {given.files:,} files, only a log\n")
+        print("\n".join(as_table(head, compare(ways, log, [LOG_ONLY], given.rounds))), flush=True)
+        works = [work for work in QUERIES if work != LOG_ONLY]
+        for title, share in (("", 0.0), (", a hundredth deleted by vectors", 0.01)):
+            data = write_data_table(Path(folder, f"data{share}"), given.rows, 50, share)
+            print(f"\n## {given.rows:,} rows of 8 columns in 50 files{title}\n")
+            print("\n".join(as_table(head, compare(ways, data, works, given.rounds))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

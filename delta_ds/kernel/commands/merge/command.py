@@ -1,0 +1,253 @@
+"""MERGE in one process, without Spark: threads join files with the source, rewrite or mark them; one commit.
+
+Source: delta-spark, `MergeIntoCommand`, `ClassicMergeExecutor`; conflict-matrix section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files
+from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_changed_files
+from delta_ds.kernel.commands.dml.in_process import InProcessDml, run
+from delta_ds.kernel.commands.dml.plan import evolve_table
+from delta_ds.kernel.commands.dml.rewritten import Rewritten
+from delta_ds.kernel.commands.merge.clauses import changed_rows, effective_clauses, history_parameters
+from delta_ds.kernel.commands.merge.demands import may_equal
+from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
+from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult, counted
+from delta_ds.kernel.commands.merge.rows import MergeRows, one_array
+from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Sides
+from delta_ds.kernel.commands.merge.source import MergeSource
+from delta_ds.kernel.files.read.plan import ReadPlan
+from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.format.expressions.bind import bind
+from delta_ds.kernel.format.expressions.coercion import INTEGRAL
+from delta_ds.kernel.format.expressions.evaluate import evaluate
+from delta_ds.kernel.format.expressions.tree import Column, conjunction
+from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.schema.types import DATE, StructType
+from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
+from delta_ds.records import replace
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.transaction.table_log import TableLog
+
+_USAGE = "https://docs.delta.io/latest/delta-update.html"
+
+
+def merge(log: TableLog, source: MergeSource, request: MergeRequest) -> MergeResult:
+    """Merge rows into a table, as one commit.
+
+    Deletion vectors, change files, row ids, constraints, generated columns and defaults are honoured as by
+    `DeltaTable.merge`.
+
+    Parameters
+    ----------
+    log
+        The table.
+    source
+        The rows.
+    request
+        What becomes of them.
+
+    Raises
+    ------
+    DeltaError
+        A clause does not fit or holds what only Spark evaluates; several rows of the source match one row of the table
+        (`DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`); a row breaks a constraint; another commit
+        contradicts the merge, more often than it may begin anew. Nothing was changed, nothing is left behind.
+    """
+    request = replace(request, clauses=effective_clauses(request.clauses, log.storage.url))
+    removes = any(not clause.inserts for clause in request.clauses)
+    return run(
+        log,
+        MERGE.name,
+        request.settings,
+        lambda change: _Merge(change, source, request).run(),
+        MergeResult(None),
+        removes=removes,
+    )
+
+
+class _Merge:
+    """One attempt, on one version."""
+
+    def __init__(self, change: InProcessDml, source: MergeSource, request: MergeRequest) -> None:
+        self._change, self._source, self._request = change, source, request
+        self._snapshot = snapshot = change.snapshot
+        clauses = request.clauses
+        self._changes_rows = any(not clause.inserts for clause in clauses)
+        self._inserts = any(clause.inserts for clause in clauses)
+        self._by_source = any(clause.is_by_source for clause in clauses)
+        sides = Sides(
+            source.schema,
+            snapshot.schema,
+            request.source_alias,
+            request.target_alias,
+            snapshot.storage.url,
+            request.settings.timezone,
+            change.now,
+        )
+        self._plan: MergePlan = plan_merge(snapshot, sides, request.predicate, clauses, request.merge_schema)
+        self._evolves = self._plan.schema != snapshot.schema
+        change.plan_rows(
+            computed=self._plan.computed,
+            generates=self._plan.generates,
+            after=evolve_table(snapshot, self._plan.schema) if self._evolves else None,
+        )
+        self._rows = MergeRows(self._plan, source.rows)
+        self._wanted = self._wanted_rows()
+        self._files: CandidateFiles = candidate_files(snapshot, self._wanted, request.settings.timezone)
+
+    def run(self) -> MergeResult:
+        """Do it."""
+        find = self._changed if self._changes_rows else self._matched
+        found = self._change.rewrite(
+            find(), self._files, [c.clause.code for c in self._plan.clauses], repeated=self._may_repeat
+        )
+        if found.ambiguous:
+            raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
+                table=self._snapshot.storage.url, usageReference=_USAGE
+            )
+        inserted = self._insert(found.sources)
+        rows = self._counts(found, inserted)
+        result = MergeResult(
+            None,
+            num_source_rows=self._source.rows.num_rows,
+            num_target_files_scanned=len(self._files),
+            num_target_files_skipped_during_scan=self._snapshot.live_files().num_rows - len(self._files),
+        )
+        if not (found.rows or inserted.rows or self._evolves):
+            return replace(result, execution_time_ms=self._change.elapsed_ms())
+        wanted = None if self._by_source else self._change.scope(self._wanted, misses_count=self._inserts)
+        committed = self._change.commit(
+            self._wanted,
+            files=self._files,
+            found=found,
+            rows=wanted,
+            parameters=history_parameters(self._request.predicate, self._request.clauses),
+            metrics={**rows, **self._change.times()},
+        )
+        return counted(result, committed)
+
+    def _counts(self, found: Rewritten, inserted: TaskResult) -> dict[str, int]:
+        kinds = changed_rows(self._request.clauses, found.by_clause)
+        updated = sum(rows for name, rows in kinds.items() if name.endswith("Updated"))
+        return {
+            "numTargetRowsCopied": found.result.rows - updated,
+            "numTargetRowsInserted": inserted.rows,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsDeleted": sum(rows for name, rows in kinds.items() if name.endswith("Deleted")),
+            **kinds,
+            "numSourceRows": self._source.rows.num_rows,
+            "numOutputRows": found.result.rows + inserted.rows,
+        }
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether several source rows may match one row of the table: all of them delete it."""
+        matched = [clause for _, clause in self._plan.of("matched")]
+        return len(matched) == 1 and matched[0].clause.do == "delete" and matched[0].condition is None
+
+    # --- which rows of the table
+
+    def _wanted_rows(self) -> Expression | None:
+        """What every row of the table meets whose change hangs on the source; None: all of them count."""
+        if self._by_source:
+            return None
+        sides = self._plan.sides
+        parts = [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
+        for key in self._plan.keys:
+            if key.target.type is not None and not key.null_safe and sides.read_by(key.source) == {SOURCE}:
+                values = one_array(evaluate(key.source, self._source_rows()))
+                parts += may_equal(sides.of_target(key.target), values, key.target.type)
+        return conjunction(parts)
+
+    def _source_rows(self) -> pa.Table:
+        sides, rows = self._plan.sides, self._source.rows
+        return rows.rename_columns([sides.name_of(SOURCE, name) for name in rows.column_names])
+
+    def _reading(self) -> ReadPlan:
+        """How the columns of the table are read that the MERGE looks at."""
+        snapshot, names = self._snapshot, self._rows.columns
+        wanted = self._wanted
+        return ReadPlan.of(
+            snapshot.table_state,
+            schema=StructType(tuple(f for f in snapshot.schema if f.name in names)),
+            timezone=self._request.settings.timezone,
+            metadata_columns=("row_index",) if self._changes_rows else (),
+            predicate=None
+            if wanted is None
+            else bind(wanted, snapshot.schema, self._request.settings.timezone),
+        )
+
+    # --- what is written
+
+    def _changed(self) -> partial[Rewritten]:
+        """The task that rewrites the files in which rows change."""
+        if not self._change.plan.uses_deletion_vectors:
+            self._rows.without(_unchanged_keys(self._plan))
+        return partial(_rewrite, self._reading(), self._rows)
+
+    def _matched(self) -> partial[Rewritten]:
+        """The task that only looks which rows of the source are there."""
+        return partial(_match, self._reading(), self._rows)
+
+    def _insert(self, matched: npt.NDArray[np.int64]) -> TaskResult:
+        if not self._inserts:
+            return TaskResult()
+        plan = self._change.plan
+        self._change.owns_folder()
+        result = write_rows(plan.inserts, self._rows.insertions(matched), folder=plan.folder)
+        self._change.wrote(result)
+        return result
+
+
+def _rewrite(
+    reading: ReadPlan, rows: MergeRows, plan: FileRewrite, numbers: Iterable[int], task: int
+) -> Rewritten:
+    seen = np.zeros(rows.num_source_rows, np.bool_)
+
+    def changes() -> Iterator[pa.RecordBatch]:
+        for number in numbers:
+            for batch in read_slices(plan.change.write.storage, reading, [plan.files[number]]):
+                yield from rows.changes(batch, number, seen)
+
+    found = rewrite_changed_files(plan, changes(), task)
+    return replace(found, sources=np.flatnonzero(seen))
+
+
+def _match(
+    reading: ReadPlan, rows: MergeRows, plan: FileRewrite, numbers: Iterable[int], task: int
+) -> Rewritten:
+    seen = np.zeros(rows.num_source_rows, np.bool_)
+    for number in numbers:
+        for batch in read_slices(plan.change.write.storage, reading, [plan.files[number]]):
+            rows.mark_seen(batch, seen)
+    return Rewritten(sources=np.flatnonzero(seen))
+
+
+def _unchanged_keys(plan: MergePlan) -> list[str]:
+    """The columns that are updated to what they are: matching rows have the same value in them."""
+    found = []
+    for key in plan.keys:
+        column = plan.sides.of_target(key.target)
+        if not isinstance(column, Column) or len(column.path) > 1 or key.null_safe:
+            continue
+        name = column.path[0]
+        updates = [c for _, c in plan.updates if name in c.values]
+        if key.target.type in (*INTEGRAL, DATE) and all(
+            c.clause.when == "matched" and c.values[name] == key.source for c in updates
+        ):
+            found.append(name)
+    return found

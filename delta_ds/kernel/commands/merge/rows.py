@@ -1,0 +1,296 @@
+"""The rows of a MERGE: which clause applies to a row of the join, and what it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from delta_ds.kernel.base.arrow_buffers import flags, integers, mask
+from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, NONE, ROW
+from delta_ds.kernel.commands.merge.join import SourceKeys
+from delta_ds.kernel.commands.merge.plan import MergePlan, ResolvedClause
+from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Name
+from delta_ds.kernel.files.rows.casts import Casting, can_store, compile_column
+from delta_ds.kernel.format.expressions.arrays import FALSE
+from delta_ds.kernel.format.expressions.evaluate import evaluate
+from delta_ds.kernel.format.expressions.tree import Column, Expression, Literal, conjunction
+from delta_ds.kernel.format.schema.types import StructField, arrow_type
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Rows = npt.NDArray[np.int64]
+    Numbered = Sequence[tuple[int, ResolvedClause]]
+
+# So many candidates of the join are looked at at a time.
+_PAIRS = 1 << 18
+_SOURCE_ROWS = 1 << 16
+
+
+class MergeRows:
+    """Finds what becomes of rows; serves several threads.
+
+    Parameters
+    ----------
+    plan
+        The MERGE.
+    source
+        All rows of the source, by its own names, in the Arrow types of its schema.
+    """
+
+    def __init__(self, plan: MergePlan, source: pa.Table) -> None:
+        self._plan = plan
+        self._source = pa.table(
+            source.columns, names=[plan.sides.name_of(SOURCE, name) for name in source.column_names]
+        )
+        self._keys = None
+        if plan.keys:
+            found = [one_array(evaluate(key.source, self._source)) for key in plan.keys]
+            self._keys = SourceKeys(found, [key.null_safe for key in plan.keys])
+        proven = self._keys is not None and self._keys.exact
+        self._rest = conjunction([p for p in plan.conditions if not (proven and p is plan.keys[0].condition)])
+        matched = plan.of("matched")
+        self.columns = self._columns_of(TARGET)
+        of_pairs = [self._rest, *_expressions(matched)]
+        self._pair_source = sorted(plan.sides.column_names(SOURCE, of_pairs))
+        self._pair_target = sorted(plan.sides.column_names(TARGET, [*of_pairs, *self._kept()]))
+        self._names = list(dict.fromkeys(name for _, clause in plan.updates for name in clause.values))
+
+    def _kept(self) -> list[Expression]:
+        """The columns of the table that some updates leave as they are and others change."""
+        updates = [clause.values for _, clause in self._plan.updates]
+        names = {name for values in updates for name in values}
+        some = {name for name in names if any(name not in values for values in updates)}
+        found = (_column_of(self._plan, field) for field in self._plan.sides.target if field.name in some)
+        return [column for column in found if column is not None]
+
+    def _columns_of(self, side: Name) -> list[str]:
+        """The columns of the table that have to be read."""
+        plan = self._plan
+        read = [
+            *plan.conditions,
+            *_expressions(plan.of("matched")),
+            *_expressions(plan.of("not_matched_by_source")),
+        ]
+        names = plan.sides.column_names(side, [*read, *self._kept()])
+        return [name for name in plan.sides.schema_of(side).names if name in names]
+
+    @property
+    def num_source_rows(self) -> int:
+        """How many rows the source has."""
+        return int(self._source.num_rows)
+
+    def without(self, names: Sequence[str]) -> None:
+        """Make no new values for some columns, which stay as they are."""
+        self._names = [name for name in self._names if name not in names]
+
+    # --- rows of the table
+
+    def changes(
+        self, batch: pa.RecordBatch, file: int, seen: npt.NDArray[np.bool_]
+    ) -> Iterator[pa.RecordBatch]:
+        """What `rewrite_changed_files` takes: of rows of a file those that match, and those that change.
+
+        Parameters
+        ----------
+        batch
+            `columns` of the table by their own names, and last `_metadata` with `row_index`.
+        file
+            The number of the file.
+        seen
+            For each row of the source whether it matches any; becomes true of those that do.
+        """
+        places = np.asarray(batch.column(batch.num_columns - 1).field("row_index")).astype(np.int64)
+        sides = self._plan.sides
+        names = [sides.name_of(TARGET, name) for name in batch.schema.names[:-1]]
+        rows = _batch(batch.columns[:-1], names, batch.num_rows)
+        matched = self._plan.of("matched")
+        by_source = self._plan.of("not_matched_by_source")
+        alone = np.ones(batch.num_rows, np.bool_)
+        for at, source, joined in self._matches(rows):
+            alone[at] = False
+            seen[source] = True
+            clauses = first_that_applies(matched, joined)
+            yield self._changed(file, places[at], clauses, joined)
+        if by_source and alone.any():
+            left = rows if alone.all() else rows.filter(mask(alone))
+            clauses = first_that_applies(by_source, left)
+            changed = clauses != NONE
+            if changed.any():
+                if not changed.all():
+                    left = left.filter(mask(changed))
+                yield self._changed(file, places[alone][changed], clauses[changed], left)
+
+    def mark_seen(self, batch: pa.RecordBatch, seen: npt.NDArray[np.bool_]) -> None:
+        """As `changes`, where no clause changes rows of the table."""
+        names = [self._plan.sides.name_of(TARGET, name) for name in batch.schema.names]
+        for _, source, _ in self._matches(_batch(batch.columns, names, batch.num_rows)):
+            seen[source] = True
+
+    def _matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Rows, Rows, pa.RecordBatch]]:
+        """Matching rows: their numbers in the batch and in the source, and the columns of both that count."""
+        for at, source in self._candidates(rows):
+            for start in range(0, len(at), _PAIRS):
+                some, others = at[start : start + _PAIRS], source[start : start + _PAIRS]
+                joined = self._joined(rows, some, others)
+                if self._rest is not None:
+                    holds = evaluate(self._rest, joined).fill_null(FALSE)
+                    if holds.false_count:
+                        kept = flags(holds)
+                        some, others, joined = some[kept], others[kept], joined.filter(holds)
+                if len(some):
+                    yield some, others, joined
+
+    def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Rows, Rows]]:
+        if self._keys is not None:
+            yield self._keys.pairs([evaluate(key.target, rows) for key in self._plan.keys])
+            return
+        if any(isinstance(part, Literal) and part.value is not True for part in self._plan.conditions):
+            return  # as in ON FALSE
+        # Without a key every row meets every other one.
+        count = self._source.num_rows
+        step = max(1, _PAIRS // max(1, count))
+        for start in range(0, rows.num_rows if count else 0, step):
+            some = np.arange(start, min(start + step, rows.num_rows))
+            yield np.repeat(some, count), np.tile(np.arange(count), len(some))
+
+    def _joined(self, rows: pa.RecordBatch, at: Rows, source: Rows) -> pa.RecordBatch:
+        sides = self._plan.sides
+        ours = [sides.name_of(TARGET, name) for name in self._pair_target]
+        theirs = [sides.name_of(SOURCE, name) for name in self._pair_source]
+        left = rows.select(ours).take(integers(at)) if ours else None
+        right = self._source.select(theirs).take(integers(source)) if theirs else None
+        columns = [
+            *(left.columns if left is not None else []),
+            *map(one_array, right.columns if right is not None else []),
+        ]
+        return _batch(columns, [*ours, *theirs], len(at))
+
+    def _changed(self, file: int, places: Rows, clauses: Rows, rows: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [integers(np.full(len(places), file)), integers(places), integers(clauses)]
+        values = self._values(self._names, self._plan.updates, clauses, rows)
+        return pa.RecordBatch.from_arrays([*columns, *values], names=[FILE, ROW, CLAUSE, *self._names])
+
+    # --- rows of the source
+
+    def insertions(self, matched: Rows) -> Iterator[pa.RecordBatch]:
+        """The rows that are inserted.
+
+        Parameters
+        ----------
+        matched
+            The rows of the source that match.
+        """
+        inserts = self._plan.of("not_matched")
+        alone = np.ones(self._source.num_rows, np.bool_)
+        alone[matched] = False
+        names = list(dict.fromkeys(name for _, clause in inserts for name in clause.values))
+        for start in range(0, len(alone), _SOURCE_ROWS):
+            wanted = np.flatnonzero(alone[start : start + _SOURCE_ROWS]) + start
+            if not len(wanted):
+                continue
+            taken = self._source.take(integers(wanted))
+            rows = _batch([one_array(c) for c in taken.columns], taken.column_names, len(wanted))
+            clauses = first_that_applies(inserts, rows)
+            applies = clauses != NONE
+            if applies.any():
+                rows = rows if applies.all() else rows.filter(mask(applies))
+                values = self._values(names, inserts, clauses[applies], rows)
+                yield _batch(values, names, rows.num_rows)
+
+    # --- values
+
+    def _values(
+        self, names: Sequence[str], clauses: Numbered, applied: Rows, rows: pa.RecordBatch
+    ) -> list[pa.Array]:
+        """The new values of rows, a column each; those of rows that none of the clauses changes are null."""
+        if not names:
+            return []
+        parts: list[tuple[ResolvedClause, pa.RecordBatch]] = []
+        order = np.full(len(applied), -1)
+        done = 0
+        for number, clause in clauses:
+            there = np.flatnonzero(applied == number)
+            if len(there):
+                parts.append((clause, rows if len(there) == len(applied) else rows.take(integers(there))))
+                order[there] = np.arange(done, done + len(there))
+                done += len(there)
+        in_place = done == len(applied) and len(parts) == 1
+        places = (
+            None if in_place else integers(order) if done == len(applied) else pa.array(order, mask=order < 0)
+        )
+        return [self._column(name, parts, places) for name in names]
+
+    def _column(
+        self, name: str, parts: Sequence[tuple[ResolvedClause, pa.RecordBatch]], places: pa.Array | None
+    ) -> pa.Array:
+        field = self._plan.schema.find(name)
+        assert field is not None  # clauses only name such
+        made = [self._made(field, clause, rows) for clause, rows in parts]
+        if places is None:
+            return made[0]
+        found = pa.concat_arrays(made) if made else pa.nulls(0, arrow_type(field.type))
+        return found.take(places)
+
+    def _made(self, field: StructField, clause: ResolvedClause, rows: pa.RecordBatch) -> pa.Array:
+        value = clause.values.get(field.name)
+        if value is None:
+            value = _column_of(self._plan, field)
+        if value is None:
+            return pa.nulls(rows.num_rows, arrow_type(field.type))
+        found = evaluate(value, rows)
+        assert value.type is not None  # what is bound has one
+        return self._cast(found, value, field)
+
+    def _cast(self, found: pa.Array, value: Expression, field: StructField) -> pa.Array:
+        kind = value.type
+        assert kind is not None
+        casting = Casting(self._plan.sides.timezone, implicit=not can_store(kind, field.type))
+        converter = compile_column(found.type, field, casting, field.name)
+        return found if converter is None else converter(found)
+
+
+def first_that_applies(clauses: Numbered, rows: pa.RecordBatch) -> Rows:
+    """For each row the number of the first clause whose condition is true; `NONE` where there is none."""
+    found = np.full(rows.num_rows, NONE)
+    open_rows = np.ones(rows.num_rows, np.bool_)
+    for number, clause in clauses:
+        if not open_rows.any():
+            break
+        if clause.condition is None:
+            found[open_rows] = number
+            break
+        # As in SQL's CASE: a condition is not looked at where one before it is true.
+        left = rows if open_rows.all() else rows.filter(mask(open_rows))
+        holds = flags(evaluate(clause.condition, left).fill_null(FALSE))
+        there = np.flatnonzero(open_rows)[holds]
+        found[there] = number
+        open_rows[there] = False
+    return found
+
+
+def _expressions(clauses: Numbered) -> list[Expression | None]:
+    return [e for _, clause in clauses for e in (clause.condition, *clause.values.values())]
+
+
+def _column_of(plan: MergePlan, field: StructField) -> Column | None:
+    """The column of the table as it is, bound."""
+    there = plan.sides.target.find(field.name)
+    return None if there is None else Column((plan.sides.name_of(TARGET, there.name),), there.type)
+
+
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece; not copied where it is."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _batch(columns: Sequence[pa.Array], names: Sequence[str], rows: int) -> pa.RecordBatch:
+    """A batch that knows how many rows it has, even without columns."""
+    if columns:
+        return pa.RecordBatch.from_arrays(list(columns), names=list(names))
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

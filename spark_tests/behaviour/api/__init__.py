@@ -1,0 +1,1 @@
+"""What users without Spark hold: tables by path, their versions, and their rows in other libraries."""
