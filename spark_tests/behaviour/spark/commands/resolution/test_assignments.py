@@ -144,7 +144,11 @@ def test_cast_is_allowed_as_ansi_allows_it(
 
 
 def _updated(
-    spark: SparkSession, assignments: Mapping[str, Any], schema: StructType = _TABLE, evolve: bool = False
+    spark: SparkSession,
+    assignments: Mapping[str, Any],
+    schema: StructType = _TABLE,
+    evolve: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
     frame = spark.createDataFrame([_ROW], to_spark(_TABLE))
     scope = Scope(frame, "tbl", "UPDATE")
@@ -156,6 +160,7 @@ def _updated(
         cast=StoreCast("tbl", evolve),
         operation="UPDATE",
         current_schema=_TABLE,
+        **options,
     )
     named = [c.alias(n) for c, n in zip(columns, schema.names, strict=True) if c is not None]
     result = frame.select(*named)
