@@ -149,6 +149,7 @@ def _rewrite(
         change.commit(
             predicate,
             removed=replaced_files(change, files, found),
+            rows=RowScope(predicate),
             parameters=_parameters(condition.text),
             metrics={
                 "numDeletedRows": found.rows,

@@ -198,7 +198,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         """Rewrite the files in which rows change; see `file_rewrite.rewrite_files`."""
         if len(files):
             self._bring_package()
-        self._begin_to_write()
+            self._begin_to_write()
         with self._work.phase("rewriting"):
             found = rewrite_files(self.target, self._task_plan, rows_of, files, actions, repeated=repeated)
         self._results.append(found.result)

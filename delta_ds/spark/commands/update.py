@@ -20,6 +20,7 @@ from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of
 from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
+from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.retries import run_command
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class _Update:
             target.schema,
             lambda name: F.col(quoted(name)),
             list(zip(assignments, values, strict=True)),
-            table=target.handle.where,
+            cast=StoreCast.of(target),
             operation=operations.UPDATE.name,
             alias=alias,
         )

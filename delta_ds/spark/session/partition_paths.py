@@ -7,7 +7,7 @@ Differs: the folders must be the last ones of the path, and nothing but such fol
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from delta_ds.conditions.catalog import NO_PARTITION_AT_PATH, NON_PARTITION_COLUMN_IN_PATH
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.base.arrow_buffers import field_of
+from delta_ds.kernel.format.schema.types import TIMESTAMP, DataType
 from delta_ds.kernel.format.values import partition_folders
 from delta_ds.kernel.format.values.partition_values import comparable_values, parse
 from delta_ds.records import dataclass
@@ -115,8 +116,9 @@ def read_partition(
         return None
     snapshot = opened.rows.snapshot
     parsed = parse_options_of_read(spark, options)
-    _check(snapshot, wanted, parsed.known_zone or "UTC")
-    rows = read(inner).where(_condition(wanted, snapshot))
+    zone = parsed.known_zone or "UTC"
+    _check(snapshot, wanted, zone)
+    rows = read(inner).where(_condition(wanted, snapshot, zone))
     available, table = from_spark(rows.schema), opened.rows.table
     if schema is not None:
         return rows.select(*map(quoted, find_columns(schema, available, table)))
@@ -150,7 +152,7 @@ def _has_files(snapshot: Snapshot, wanted: PartitionPath, timezone: str) -> bool
         field = snapshot.schema.find(name)
         assert field is not None  # a snapshot without its partition columns is refused
         stored = field_of(files["partitionValues"], physical[name]).combine_chunks().cast(pa.string())
-        (value,) = comparable_values(parse(pa.array([text], pa.string()), field.type, timezone))
+        value = _value(text, field.type, timezone)
         if text is not None and value is None:
             return False
         found = comparable_values(parse(stored, field.type, timezone))
@@ -158,13 +160,26 @@ def _has_files(snapshot: Snapshot, wanted: PartitionPath, timezone: str) -> bool
     return bool(pc.any(fits).as_py())
 
 
-def _condition(wanted: PartitionPath, snapshot: Snapshot) -> Column:
+def _value(text: str | None, kind: DataType, timezone: str) -> Any:
+    """See `comparable_values`; None for null, and for a text that is no value."""
+    (value,) = comparable_values(parse(pa.array([text], pa.string()), kind, timezone))
+    return value
+
+
+def _condition(wanted: PartitionPath, snapshot: Snapshot, timezone: str) -> Column:
+    """That rows are of a partition; local times are of the zone in which those of the log are read."""
     from pyspark.sql import functions as F
+    from pyspark.sql.types import TimestampType
 
     kinds = {field.name: field.dataType for field in to_spark(snapshot.schema).fields}
     condition = F.lit(True)
     for name, text in wanted.values:
         column = F.col(quoted(name))
-        fits = column.isNull() if text is None else column == F.lit(text).cast(kinds[name])
+        if text is None:
+            fits = column.isNull()
+        elif isinstance(kinds[name], TimestampType):
+            fits = column == F.timestamp_micros(F.lit(_value(text, TIMESTAMP, timezone)))
+        else:
+            fits = column == F.lit(text).cast(kinds[name])
         condition = condition & fits
     return condition

@@ -15,6 +15,7 @@ from delta_ds.spark.session.writes.new_table import CREATE, CREATE_OR_REPLACE, N
 from delta_ds.spark.session.writes.request import (
     APPEND_AS_TABLE,
     INSERT_INTO,
+    MAKE_TABLE,
     SAVE,
     WriteRequest,
 )
@@ -83,7 +84,7 @@ def save_as_table(
         write(WriteRequest(df, APPEND_AS_TABLE, APPEND, complete, partition_by, cluster_by))
         return
     if wanted == IGNORE:
-        write(WriteRequest(df, SAVE, IGNORE, complete, partition_by, cluster_by))
+        write(WriteRequest(df, MAKE_TABLE, IGNORE, complete, partition_by, cluster_by))
         return
     made = CREATE if wanted == ERROR else CREATE_OR_REPLACE
     table = NewTable(made, partitioning=partition_by, clustering=cluster_by)

@@ -219,9 +219,9 @@ def _of_local_partitions(spark: SparkSession, folder: str) -> dict[str, Callable
     def read(path: str, **options: str) -> DataFrame:
         return spark.read.format("pydelta").options(**options).load(path)
 
-    def streamed(name: str, **options: str) -> DataFrame:
+    def streamed(name: str, loaded_in: str | None = None, **options: str) -> DataFrame:
         target = f"{folder}/stream {name}"
-        _stream(spark, _with_local_partition(f"{folder}/{name}"), target, **options)
+        _stream(spark, _with_local_partition(f"{folder}/{name}"), target, loaded_in, **options)
         return read(target)
 
     def changed(name: str, change: Callable[[DeltaTable], Any], *, tracked: bool = False) -> DataFrame:
@@ -262,6 +262,8 @@ def _of_local_partitions(spark: SparkSession, folder: str) -> dict[str, Callable
         "blame": blamed,
         "replaceWhere": lambda: overwritten("replaced", replaceWhere=f"p = '{LOCAL}'"),
         "dynamic overwrite": lambda: overwritten("dynamic", partitionOverwriteMode="dynamic"),
+        # A query has the settings that the session has at its start.
+        "stream that was loaded before": lambda: streamed("early", loaded_in="Pacific/Auckland"),
     }
 
 
@@ -291,9 +293,12 @@ def _seconds(rows: DataFrame) -> list[int]:
     return [row["at"] for row in rows.selectExpr("unix_seconds(p) AS at").collect()]
 
 
-def _stream(spark: SparkSession, source: str, target: str, **options: str) -> None:
-    """Append the rows of a table, or of its changes, to another one."""
-    read = spark.readStream.format("pydelta").options(**options).load(source)
+def _stream(
+    spark: SparkSession, source: str, target: str, loaded_in: str | None = None, **options: str
+) -> None:
+    """Append the rows of a table, or of its changes, to another one, loaded in a zone of their own."""
+    with _in_zone(spark, loaded_in or str(spark.conf.get(_ZONE))):
+        read = spark.readStream.format("pydelta").options(**options).load(source)
     rows = read.drop("_change_type", "_commit_version", "_commit_timestamp")
     writer = rows.writeStream.format("pydelta").option(
         "checkpointLocation", f"{target} of {source.rpartition('/')[2]} c"

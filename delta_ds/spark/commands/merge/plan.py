@@ -42,6 +42,7 @@ from delta_ds.spark.commands.merge.clauses import (
 from delta_ds.spark.commands.merge.sides import Side
 from delta_ds.spark.commands.resolution.assignments import Assignment, align, find_target, target_path
 from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
+from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.engines.seam.engine import ResolutionCache, Resolved
 
@@ -212,8 +213,7 @@ def plan_merge(
     joined: DataFrame,
     on: str | Column,
     clauses: Sequence[Clause],
-    evolve: bool,
-    table: str,
+    cast: StoreCast,
     generated: Collection[str] = (),
     alias: str | None = None,
     context: ExpressionContext | None = None,
@@ -233,10 +233,8 @@ def plan_merge(
         The search condition.
     clauses
         In the order they were given.
-    evolve
-        Whether the table takes columns of the source that it does not have.
-    table
-        For messages.
+    cast
+        How values become those of their columns; it evolves where the table takes columns that it does not have.
     generated
         Generated columns, which are left to the table where they are not given.
     alias
@@ -249,6 +247,7 @@ def plan_merge(
     DeltaError
         A clause is wrong, see `check_clauses`, `Scope.resolve`, `assign`, `evolved_schema`; nothing was done.
     """
+    table, evolve = cast.table, cast.evolve
     check_clauses(clauses, table)
     engine_of(joined.sparkSession).check_join(joined, target, source)
     schema = state.schema
@@ -269,7 +268,7 @@ def plan_merge(
     if evolve:
         paths = [a.path for c, _, given in found if not c.is_by_source for a in given]
         after = evolved_schema(state, resolver.source.schema, paths)
-    resolved = [_resolve_clause(resolver, after, c, cond, given, generated) for c, cond, given in found]
+    resolved = [_resolve_clause(resolver, cast, after, c, cond, given, generated) for c, cond, given in found]
     return MergePlan(
         after,
         condition,
@@ -357,6 +356,7 @@ class _Resolver:
 
 def _resolve_clause(
     resolver: _Resolver,
+    cast: StoreCast,
     after: StructType,
     clause: Clause,
     condition: Resolved | None,
@@ -369,10 +369,9 @@ def _resolve_clause(
         after,
         None if clause.inserts else resolver.target.column,
         given,
-        table=resolver.table,
+        cast=cast,
         operation=clause.label,
         current_schema=resolver.schema,
-        evolve=resolver.evolve,
         generated=generated,
     )
     names = {a.path[0].lower() for a in given}

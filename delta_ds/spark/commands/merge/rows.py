@@ -211,6 +211,7 @@ class _Values:
         self._special = special
         self._frame = frame
         self._table = change.target.handle.where
+        self._cast = StoreCast.of(change.target, evolve=True)
 
     def frame(self, *places: str) -> DataFrame:
         """The rows with their values, in `CLAUSE` what changes them, and more columns of the join."""
@@ -233,12 +234,12 @@ class _Values:
         if given and known.are_one([value for _, value in given]):
             return given[0][1]
         chosen = self._frame[CLAUSE]
-        nothing = StoreCast(self._table, True).null(field.type)
+        nothing = self._cast.null(field.type)
         return _case([(chosen == number, value) for number, value in given], nothing)
 
     def _found_by_table(self, field: StructField, clause: ResolvedClause) -> Column:
         """The value of a column that a clause does not assign: generated, default or identity."""
-        cast = StoreCast(self._table, True)
+        cast = self._cast
         if field.name not in self._special.defaults or not clause.inserts:
             # Generated and identity values come later.
             return cast.null(field.type)
@@ -262,7 +263,7 @@ class _Values:
             assert field is not None
             scope = Scope(found, self._table, MERGE.name, context=self._change.target.context)
             value = scope.resolve(text, "generated column")
-            made = StoreCast(self._table, True).cast(value.column, value.type, field.type, name)
+            made = self._cast.cast(value.column, value.type, field.type, name)
             column = F.when(found[CLAUSE].isin(missing), made).otherwise(found[quoted(name)])
             found = found.withColumn(name, column)
         return found

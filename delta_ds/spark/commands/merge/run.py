@@ -49,6 +49,7 @@ from delta_ds.spark.commands.merge.sides import (
 )
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
+from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.engines.seam.engine import ResolutionCache
 
@@ -211,8 +212,7 @@ class _Merge:
             joined=source.join(rows, how="cross"),
             on=self._condition,
             clauses=self._clauses,
-            evolve=self._evolve,
-            table=target.handle.where,
+            cast=StoreCast.of(target, evolve=self._evolve),
             generated=self._special.generated,
             alias=target.handle.alias,
             context=target.context,

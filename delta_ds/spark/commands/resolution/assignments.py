@@ -54,11 +54,10 @@ def assign(
     current: Callable[[str], Column] | None,
     assignments: Sequence[tuple[str | Column, Resolved]],
     *,
-    table: str,
+    cast: StoreCast,
     operation: str,
     alias: str | None = None,
     current_schema: StructType | None = None,
-    evolve: bool = False,
     generated: Collection[str] = (),
 ) -> list[Column | None]:
     """The columns of rows after an UPDATE, or of rows that are inserted.
@@ -71,14 +70,14 @@ def assign(
         The value of a column before the update, by its name in the table; None for an insert.
     assignments
         Columns as in Spark SQL (`s.a` is a field, `` `a.b` `` a column) and their values.
-    table, operation
-        For messages; the operation in capitals: `UPDATE`, `INSERT`, ...
+    cast
+        How values become those of their columns.
+    operation
+        For messages, in capitals: `UPDATE`, `INSERT`, ...
     alias
         The name by which columns may be qualified.
     current_schema
         The types of what `current` gives; the table's where left out.
-    evolve
-        Whether values may lack fields of structs, which become null.
     generated
         Columns that are computed from others where they are not assigned to.
 
@@ -96,17 +95,16 @@ def assign(
         A value for an identity column.
     """
     known = [
-        Assignment(target_path(schema, name, table, operation, alias), value.column, value.type)
+        Assignment(target_path(schema, name, cast.table, operation, alias), value.column, value.type)
         for name, value in assignments
     ]
     return align(
         schema,
         current,
         known,
-        table=table,
+        cast=cast,
         operation=operation,
         current_schema=current_schema,
-        evolve=evolve,
         generated=generated,
     )
 
@@ -116,17 +114,17 @@ def align(
     current: Callable[[str], Column] | None,
     assignments: Sequence[Assignment],
     *,
-    table: str,
+    cast: StoreCast,
     operation: str,
     current_schema: StructType | None = None,
-    evolve: bool = False,
     generated: Collection[str] = (),
 ) -> list[Column | None]:
     """As `assign`, of paths that are known to be there. Without assignments: rows as they are, in the new schema."""
+    table = cast.table
     check_identities(schema, [a.path for a in assignments], table, insert=current is None)
     if current is None:
         _check_insert(assignments, table, operation)
-    builder = _Builder(StoreCast(table, evolve), table, operation)
+    builder = _Builder(cast, table, operation)
     before_all = current_schema or schema
     computed = {name.lower() for name in generated}
     values: list[Column | None] = []

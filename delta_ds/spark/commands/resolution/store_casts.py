@@ -1,13 +1,15 @@
 """Cast values of UPDATE and MERGE to the types of their columns, by the store assignment policy.
 
-Any ANSI cast is taken, unlike in an append; structs match by the names of their fields, also inside arrays and maps. A
-value that its column cannot hold is an error whatever the session's ANSI setting.
+Structs match by the names of their fields, also inside arrays and maps. By `ANSI` any ANSI cast is taken, unlike in an
+append, and a value that its column cannot hold is an error; by `LEGACY` it becomes null, or what its last bits say; by
+`STRICT` only what loses nothing is cast. The session's ANSI setting does not matter.
 
 Source: delta-spark, `UpdateExpressionsSupport.castIfNeeded`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.dml import (
@@ -18,6 +20,7 @@ from delta_ds.conditions.expressions import CAST_INVALID_INPUT_EMPTY
 from delta_ds.exceptions import InvariantViolationError, SchemaError
 from delta_ds.kernel.files.rows.casts import sql_name
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.format.options.session_facts import ANSI_POLICY, LEGACY, STRICT
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
@@ -37,10 +40,13 @@ from delta_ds.records import dataclass
 from delta_ds.spark.base.schema import to_spark
 from delta_ds.spark.engines.classic.row_casts import may_overflow, overflow
 from delta_ds.spark.errors.row_errors import ReportedValue, error_column, without_metadata
+from delta_ds.spark.session.writes.casts import check_upcast
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql import types as T
+
+    from delta_ds.spark.commands.dml_target import DmlTarget
 
 
 @dataclass(frozen=True)
@@ -72,10 +78,22 @@ class StoreCast:
         For messages.
     evolve
         Whether fields of the column's structs may be missing in the value: they become null.
+    policy
+        Of store assignment.
+    without_ansi
+        See `Expressions.cast_without_ansi`.
     """
 
     table: str
     evolve: bool = False
+    policy: str = ANSI_POLICY
+    without_ansi: Callable[[Column, T.DataType], Column] | None = None
+
+    @classmethod
+    def of(cls, target: DmlTarget, *, evolve: bool = False) -> StoreCast:
+        """The casts of a command."""
+        policy, expressions = target.facts.store_assignment, target.engine.expressions
+        return cls(target.handle.where, evolve, policy, expressions.cast_without_ansi)
 
     def null(self, kind: DataType) -> Column:
         """The null of a type."""
@@ -121,7 +139,11 @@ class StoreCast:
             return F.transform(value, lambda item: self.cast(item, inner, wanted, f"{path}.element"))
         if isinstance(source, MapType) and isinstance(target, MapType):
             return self._map(value, source, target, path)
-        if not can_assign(source, target):
+        if self.policy == LEGACY and self.without_ansi is not None:
+            return self.without_ansi(value, spark_type(target))
+        if self.policy == STRICT:
+            check_upcast(spark_type(source), spark_type(target), path)
+        elif not can_assign(source, target):
             raise self._no_cast(source, target, path)
         return self._leaf(value, source, target, path)
 

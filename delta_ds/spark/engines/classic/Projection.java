@@ -76,13 +76,13 @@ public class Projection {
                 List said = (List) wanted[i][2];
                 Expression from = output[((Integer) wanted[i][1]).intValue()];
                 DataType to = DataType.fromJson((String) said.get(1));
+                Some zone = new Some(session.sessionState().conf().sessionLocalTimeZone());
+                String name = (String) said.get(0);
                 if (Boolean.TRUE.equals(said.get(2))) {
-                    Expression cast = new Cast(from, to, new Some(session.sessionState().conf().sessionLocalTimeZone()),
-                        EvalMode$.MODULE$.ANSI());
-                    selected.addOne(named(new CheckOverflowInTableInsert(cast, (String) said.get(0)), (String) said.get(0)));
+                    Expression cast = new Cast(from, to, zone, EvalMode$.MODULE$.ANSI());
+                    selected.addOne(named(new CheckOverflowInTableInsert(cast, name), name));
                 } else {
-                    Column value = ExpressionUtils$.MODULE$.column(from).cast(to);
-                    selected.addOne(named(session.expression(value), (String) said.get(0)));
+                    selected.addOne(named(new Cast(from, to, zone, EvalMode$.MODULE$.LEGACY()), name));
                 }
             } else if (wanted[i][1] == null) {
                 selected.addOne(output[position]);

@@ -23,7 +23,7 @@ from delta_ds.spark.errors.translation import report_text
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
 
@@ -200,6 +200,16 @@ class Jvm(_Internals):
     def expression(self, column: Column) -> JavaValue:
         """The Catalyst expression of a `Column`."""
         return self.ExpressionUtils.expression(column._jc)
+
+    def cast_without_ansi(self, value: Column, kind: DataType) -> Column:
+        """A value cast by the rules of sessions that are not ANSI."""
+        expression = self.spark._jsparkSession.expression(value._jc)
+        zone = self.some(self.spark._jsparkSession.sessionState().conf().sessionLocalTimeZone())
+        mode = self.module(f"{_CATALYST}.expressions.EvalMode$").LEGACY()
+        wanted = self.DataType.fromJson(kind.json())
+        return self.column(
+            self.jvm.org.apache.spark.sql.catalyst.expressions.Cast(expression, wanted, zone, mode)
+        )
 
     def data_frame(self, plan: JavaObject) -> DataFrame:
         """A `DataFrame` of a logical plan."""

@@ -82,7 +82,7 @@ class InsertedAt:
     kind
         The JSON of Spark's type.
     ansi
-        Whether a value that does not fit is an error, in any session.
+        Whether a value that does not fit is an error, in any session; else it becomes null, or its last bits.
     """
 
     position: int

@@ -27,6 +27,7 @@ from delta_ds.spark.engines.seam.portable import portable_rows
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType as SparkDataType
     from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.format.expressions.tree import Expression
@@ -86,6 +87,9 @@ class ClassicExpressions:
     def functions_of_rows(self, sources: Iterable[object], alias: str | None) -> Sequence[Expression]:
         """What else they read is seen while they are evaluated: `Engine.pinned`."""
         return ()
+
+    def cast_without_ansi(self, value: Column, kind: SparkDataType) -> Column:
+        return Jvm.of(self._spark).cast_without_ansi(value, kind)
 
     def has_subqueries(self, columns: Iterable[Column]) -> bool:
         jvm = Jvm.of(self._spark)

@@ -29,6 +29,7 @@ from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType as SparkDataType
 
 # Calls whose value changes with each binding.
 _MOVING = ("current_timestamp", "current_date")
@@ -58,6 +59,9 @@ class ConnectExpressions:
             _placed(scope, column, kind, source, clashes=clashes)
             for column, (kind, clashes), source in zip(columns, found, sources, strict=True)
         ]
+
+    def cast_without_ansi(self, value: SparkColumn, kind: SparkDataType) -> SparkColumn:
+        return value.cast(kind)
 
     def has_subqueries(self, columns: Iterable[SparkColumn]) -> bool:
         return False

@@ -17,6 +17,7 @@ from delta_ds.records import dataclass, field
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType as SparkDataType
     from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.conditions.record import ErrorCondition
@@ -202,6 +203,13 @@ class Expressions(Protocol):
         """The expressions that the kernel has to understand for all of `sources` to depend on nothing but the row.
 
         None where it is known that they may depend on more, or not known whether.
+        """
+        ...
+
+    def cast_without_ansi(self, value: Column, kind: SparkDataType) -> Column:
+        """A value cast as in sessions that are not ANSI: to null, or to what its last bits say, where it does not fit.
+
+        On Spark Connect, where an ANSI session has no such cast, what does not fit is an error there.
         """
         ...
 

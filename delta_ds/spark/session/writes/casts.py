@@ -44,8 +44,9 @@ def cast_columns(rows: DataFrame, columns: Sequence[Matched], facts: SessionFact
     Parameters
     ----------
     facts
-        Of the session, whose policy says how: `ANSI` fails on values that do not fit, `LEGACY` casts as any cast of the
-        session does, `STRICT` casts nothing that could lose anything.
+        Of the session, whose policy says how: `ANSI` fails on values that do not fit, `LEGACY` makes null of them, or
+        their last bits (but on Spark Connect in an ANSI session, whose casts fail), `STRICT` casts nothing that could
+        lose anything.
 
     Raises
     ------
@@ -60,22 +61,29 @@ def cast_columns(rows: DataFrame, columns: Sequence[Matched], facts: SessionFact
     if facts.store_assignment == STRICT:
         for column in columns:
             if column.place is not None:
-                _check_upcast(given[column.place].dataType, column.kind, column.name)
+                check_upcast(given[column.place].dataType, column.kind, column.name)
     return engine_of(rows.sparkSession).writes.cast(rows, columns, facts)
 
 
 # --- which casts lose nothing
 
 
-def _check_upcast(given: DataType, wanted: DataType, path: str) -> None:
+def check_upcast(given: DataType, wanted: DataType, path: str) -> None:
+    """Refuse to store values of a type as another one that cannot hold each of them, as `STRICT` does.
+
+    Raises
+    ------
+    SchemaError
+        The type is no upcast of the other.
+    """
     if isinstance(given, StructType) and isinstance(wanted, StructType):
         for one, other in zip(given.fields, wanted.fields, strict=False):
-            _check_upcast(one.dataType, other.dataType, f"{path}.{other.name}")
+            check_upcast(one.dataType, other.dataType, f"{path}.{other.name}")
     elif isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        _check_upcast(given.elementType, wanted.elementType, f"{path}.element")
+        check_upcast(given.elementType, wanted.elementType, f"{path}.element")
     elif isinstance(given, MapType) and isinstance(wanted, MapType):
-        _check_upcast(given.keyType, wanted.keyType, f"{path}.key")
-        _check_upcast(given.valueType, wanted.valueType, f"{path}.value")
+        check_upcast(given.keyType, wanted.keyType, f"{path}.key")
+        check_upcast(given.valueType, wanted.valueType, f"{path}.value")
     elif not _is_upcast(given, wanted):
         raise CANNOT_UP_CAST_DATATYPE(
             expression=path,

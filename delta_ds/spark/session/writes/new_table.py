@@ -18,7 +18,7 @@ from delta_ds.kernel.format.options.write import ERROR, NewTableOptions
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.write.intent import OVERWRITE
 from delta_ds.records import dataclass, field
-from delta_ds.spark.session.writes.request import SAVE, WriteRequest
+from delta_ds.spark.session.writes.request import MAKE_TABLE, WriteRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,7 +95,7 @@ def as_new_table(
     )
     return WriteRequest(
         rows,
-        SAVE,
+        MAKE_TABLE,
         ERROR if table.mode == CREATE else OVERWRITE,
         {**table.options, **_counting(table, options)},
         table.partitioning,

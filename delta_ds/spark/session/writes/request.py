@@ -41,6 +41,9 @@ class Way:
         Whether it is one of SQL, which names what it does not give a value to.
     is_listed
         Whether it lists the columns: fields of structs then go by place, though their names would find them too.
+    makes_named
+        Whether it makes a table of a name: where there is one already, nothing else is looked at, as Spark itself asks
+        its catalogs. By `save` options count first.
     """
 
     call: str
@@ -50,6 +53,7 @@ class Way:
     fills: bool = False
     is_statement: bool = False
     is_listed: bool = False
+    makes_named: bool = False
 
     @property
     def is_aligned(self) -> bool:
@@ -58,6 +62,7 @@ class Way:
 
 
 SAVE = Way("save")
+MAKE_TABLE = Way("a call or statement that makes a table", makes_named=True)
 APPEND_AS_TABLE = Way("saveAsTable in mode append", casts=True, fills=True)
 INSERT_INTO = Way("insertInto", columns=BY_PLACE, fields=BY_PLACE, casts=True)
 WRITE_TO = Way("writeTo", casts=True, fills=True)

@@ -10,11 +10,14 @@ from pyspark.sql.types import StructType
 
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.format.options.parsing import is_of_store
+from delta_ds.kernel.format.options.write import ERROR, IGNORE
 from delta_ds.kernel.format.schema.field_metadata import OWN_VALUES
+from delta_ds.kernel.transaction.write.target import table_exists
 from delta_ds.records import dataclass
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base.table_names import path_option
 from delta_ds.spark.engines.connect.connect_bridge import ask, open_log
+from delta_ds.spark.session.writes.request import WriteRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +31,8 @@ class Table:
 
     Attributes
     ----------
-    address
-        Its full path or URL, without secrets.
+    address, version
+        Its full path or URL, without secrets; its latest version.
     schema
         As users see it.
     properties
@@ -41,6 +44,7 @@ class Table:
     """
 
     address: str
+    version: int
     schema: StructType
     properties: Mapping[str, str]
     partition_columns: Sequence[str] = ()
@@ -63,6 +67,7 @@ def find_table(spark: SparkSession, options: Mapping[str, str]) -> Table | None:
         return None
     return Table(
         found["address"],
+        found["version"],
         StructType.fromJson(json.loads(found["schema"])),
         found["properties"],
         tuple(found["partition_columns"]),
@@ -88,6 +93,24 @@ def existing_table(spark: SparkSession, options: Mapping[str, str], call: str) -
     return table
 
 
+def leaves_table(spark: SparkSession, request: WriteRequest) -> bool:
+    """Whether a request that makes a table finds one that it leaves as it is.
+
+    Raises
+    ------
+    TableExistsError
+        It finds one, and its mode is `error`.
+    """
+    if request.mode not in (ERROR, IGNORE) or path_option(request.options) is None:
+        return False
+    found = find_table(spark, request.options)
+    if found is None:
+        return False
+    if request.mode == ERROR:
+        raise table_exists(request.definition, found.version, found.address)
+    return True
+
+
 def describe(log: DeltaLog) -> dict[str, Any] | None:
     """What `Table` holds, in JSON's types; None where there is no table."""
     try:
@@ -96,6 +119,7 @@ def describe(log: DeltaLog) -> dict[str, Any] | None:
         return None
     return {
         "address": log.storage.url,
+        "version": snapshot.version,
         "schema": schemas.to_spark(snapshot.schema).json(),
         "properties": dict(snapshot.metadata.configuration),
         "partition_columns": list(snapshot.metadata.partition_columns),

@@ -21,7 +21,7 @@ from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.writes.columns import align
 from delta_ds.spark.session.writes.options import complete_options
 from delta_ds.spark.session.writes.request import SAVE, WriteRequest
-from delta_ds.spark.session.writes.target import existing_table, find_table
+from delta_ds.spark.session.writes.target import existing_table, find_table, leaves_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +42,8 @@ def write(request: WriteRequest) -> None:
         The rows do not fit, the table cannot be written, or an option is not known; nothing was written.
     """
     spark = request.rows.sparkSession
+    if request.way.makes_named and leaves_table(spark, request):
+        return
     facts = facts_of(spark)
     options = complete_options(request, facts)
     overwrite = request.mode == OVERWRITE

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_ds import DeltaLog
+from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import ConcurrentAppendException, InvalidOptionError
 
 pytestmark = pytest.mark.spark
@@ -47,6 +47,43 @@ def test_replace_where_follows_a_commit_whose_statistics_rule_its_rows_out(
         session.conf.unset(SETTING)
     found = sorted(DeltaLog(path).snapshot().scan().to_arrow()["id"].to_pylist())
     assert found == ([1, *range(3, 10), 100] if by else [*range(10), 100])
+
+
+@pytest.mark.parametrize("by", ["statistics", "files"])
+@pytest.mark.parametrize("command", ["DELETE", "UPDATE"])
+def test_commands_that_replace_files_follow_such_a_commit(
+    session: SparkSession, tmp_path: Path, command: str, by: str
+) -> None:
+    path = str(tmp_path)
+    session.range(0, 10, 1, 1).write.format("pydelta").save(path)
+
+    def between(number: int) -> int:
+        log = DeltaLog(path)
+        if log.snapshot().version == 0:
+            log.write(pa.table({"id": [100]}))
+        return number
+
+    from pyspark.sql import functions as F
+
+    condition = (F.col("id") < 3) & (F.udf(between, "bigint")("id") >= 0)
+    table = DeltaTable.forPath(session, path)
+    session.conf.set(SETTING, by)
+    try:
+        act = (
+            (lambda: table.delete(condition))
+            if command == "DELETE"
+            else (lambda: table.update(condition, {"id": "7"}))
+        )
+        if by == "files":
+            with pytest.raises(ConcurrentAppendException):
+                act()
+        else:
+            act()
+    finally:
+        session.conf.unset(SETTING)
+    found = sorted(DeltaLog(path).snapshot().scan().to_arrow()["id"].to_pylist())
+    kept = [7, 7, 7] if command == "UPDATE" else []
+    assert found == ([*range(10), 100] if by == "files" else sorted([*kept, *range(3, 10), 100]))
 
 
 def test_an_unknown_word_is_refused(session: SparkSession, tmp_path: Path) -> None:

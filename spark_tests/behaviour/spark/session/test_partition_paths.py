@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -15,6 +17,7 @@ from delta_ds.exceptions import DeltaError, NotADeltaTableError, SchemaError
 from delta_ds.kernel.format.values.partition_folders import escape, text, unescape
 from delta_ds.kernel.format.values.partition_values import NULL_DIRECTORY
 from delta_ds.spark.session.partition_paths import partition_path
+from delta_ds.testing import TableBuilder
 
 
 @pytest.mark.parametrize(
@@ -84,6 +87,34 @@ def test_options_of_the_read_hold(session: SparkSession, table: Path) -> None:
     assert ids(read.option("versionAsOf", 0).load(f"{table}/p=0")) == [0, 2, 4, 6, 8, 10]
     assert session.read.format("pydelta").option("columns", "id").load(f"{table}/p=0").columns == ["id"]
     assert session.read.format("pydelta").schema("id bigint").load(f"{table}/p=0").columns == ["id"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("of_session", ["UTC", "Asia/Tokyo"])
+@pytest.mark.parametrize("option", [None, "UTC", "Asia/Tokyo"])
+def test_local_times_in_folders_are_of_the_zone_of_those_in_the_log(
+    session: SparkSession, tmp_path: Path, of_session: str, option: str | None
+) -> None:
+    moments = [datetime(2024, 1, 1, hour, tzinfo=timezone.utc) for hour in (1, 10)]
+    table = TableBuilder(tmp_path)
+    kind = pa.timestamp("us", tz="UTC")
+    table.create(pa.schema([("id", pa.int64()), ("at", kind)]), partition_columns=["at"])
+    for number, moment in enumerate(moments):
+        rows = pa.table({"id": [number]})
+        table.commit(table.write_file(rows, partition_values={"at": f"{moment:%Y-%m-%d %H:%M:%S}"}))
+    session.conf.set("spark.sql.session.timeZone", of_session)
+    try:
+        read = session.read.format("pydelta")
+        read = read if option is None else read.option("timeZone", option)
+        found = read.load(f"{tmp_path}/at=2024-01-01 10%3A00%3A00")
+        assert ids(found) == [1]
+        zone = ZoneInfo(option or of_session)
+        instant = datetime(2024, 1, 1, 10, tzinfo=zone).timestamp()
+        assert [row.s for row in found.selectExpr("unix_seconds(at) AS s").collect()] == [instant]
+        with pytest.raises(NotADeltaTableError):
+            read.load(f"{tmp_path}/at=2024-01-01 19%3A00%3A00")
+    finally:
+        session.conf.unset("spark.sql.session.timeZone")
 
 
 @pytest.mark.spark

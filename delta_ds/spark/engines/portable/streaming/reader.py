@@ -36,6 +36,7 @@ class StreamPartition(InputPartition):
     """What one task of a batch reads, with all that it needs for that.
 
     `netted`: the keys by which its rows are netted, and how; it then has all of the batch, in order.
+    `session_zone`: the session's time zone when the stream was loaded; see `task_time_zone`.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class StreamPartition(InputPartition):
         plan: ReadPlan,
         slices: Sequence[FileSlice],
         netted: tuple[tuple[str, ...], Net] | None = None,
+        session_zone: str | None = None,
     ) -> None:
         super().__init__(None)
+        self.session_zone = session_zone
         self.netted = netted
         self.storage = storage
         self.plan = plan
@@ -102,13 +105,14 @@ class DeltaStreamReader(DataSourceStreamReader):
         """
         source = self._source
         plan, slices = source.tasks(self._parse_offset(start), self._parse_offset(end))
-        plan = replace(plan, timezone=source.options.known_zone)
+        zone = source.options.facts.time_zone
+        plan = replace(plan, timezone=source.options.time_zone)
         netted = source.netted()
         if netted is not None:
             # All changes of a key have to come together, and in order.
-            return [StreamPartition(source.storage, plan, slices, netted)] if slices else []
+            return [StreamPartition(source.storage, plan, slices, netted, zone)] if slices else []
         tasks = pack(slices, source.options.max_partition_bytes, self._tasks)
-        return [StreamPartition(source.storage, plan, task) for task in tasks]
+        return [StreamPartition(source.storage, plan, task, session_zone=zone) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition as batches of exactly the schema that Spark asked for.
@@ -123,7 +127,8 @@ class DeltaStreamReader(DataSourceStreamReader):
         wanted = schemas.to_arrow(self._schema)
         plan = partition.plan
         if plan.timezone is None:
-            plan = replace(plan, timezone=task_time_zone())
+            # That of the query, which has its own from its start on.
+            plan = replace(plan, timezone=task_time_zone(partition.session_zone))
         for batch in _rows(partition, plan):
             # A schema that the user gave may write a name in another case.
             names = {name.lower(): name for name in batch.schema.names}

@@ -23,6 +23,7 @@ from delta_ds.kernel.format.table_state import TableState
 from delta_ds.spark.base.schema import from_spark, to_spark
 from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
 from delta_ds.spark.commands.merge.plan import MergePlan, evolved_schema, history_parameters, plan_merge
+from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from spark_tests.behaviour.kernel.states import table_state
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _plan(
     **options: Any,
 ) -> tuple[MergePlan, DataFrame]:
     target, right, joined = _sides(spark, source, schema)
-    given: dict[str, Any] = {"on": "t.id = s.id", "evolve": False, "table": "tbl", "alias": "t"}
+    given: dict[str, Any] = {"on": "t.id = s.id", "cast": StoreCast("tbl"), "alias": "t"}
     state = _state(schema)
     plan = plan_merge(
         state=state, target=target, source=right, joined=joined, clauses=clauses, **(given | options)
@@ -195,7 +196,7 @@ def test_evolution_adds_columns_and_fields_and_keeps_what_the_source_lacks(spark
         "select 1L id, named_struct('c', 6) st, 'n' new union all select 2L, null, 'm' "
         "union all select 9L, named_struct('c', 7), 'k'"
     )
-    plan, joined = _plan(spark, source, [_UPDATE_ALL, _INSERT_ALL], evolve=True)
+    plan, joined = _plan(spark, source, [_UPDATE_ALL, _INSERT_ALL], cast=StoreCast("tbl", True))
     assert plan.evolved
     assert str(plan.schema) == "struct<Id:long,v:integer,st:struct<a:integer,b:string,c:integer>,new:string>"
     updated, inserted = _rows(plan, joined)
@@ -210,7 +211,7 @@ def test_evolution_by_explicit_assignments_replaces_whole_structs(spark: SparkSe
         Clause("matched", "update", "true", {"st": "s.st", "W": "s.w + 1L"}),
         Clause("matched", "update", None, {"s.st.c": "1"}),
     ]
-    plan, joined = _plan(spark, source, clauses, evolve=True)
+    plan, joined = _plan(spark, source, clauses, cast=StoreCast("tbl", True))
     assert str(plan.schema) == "struct<Id:long,v:integer,st:struct<a:integer,b:string,c:integer>,w:integer>"
     whole, field = _rows(plan, joined)
     assert whole["1"] == [1, 10, {"a": None, "b": None, "c": 6}, 6]
@@ -245,7 +246,7 @@ def test_clause_that_cannot_be_resolved_is_refused(
     spark: SparkSession, clause: Clause, evolve: bool, condition: str
 ) -> None:
     with pytest.raises(DeltaError) as refused:
-        _plan(spark, "select 1L id, 2 v, 3 w", [clause], evolve=evolve)
+        _plan(spark, "select 1L id, 2 v, 3 w", [clause], cast=StoreCast("tbl", evolve))
     assert refused.value.condition == condition
 
 
@@ -257,7 +258,7 @@ def test_source_with_a_column_twice_is_refused_where_it_matters(spark: SparkSess
         (True, "DELTA_CONFLICT_SET_COLUMN|DELTA_DUPLICATE"),
     ):
         with pytest.raises(DeltaError, match=condition):
-            _plan(spark, doubled, [_UPDATE_ALL], evolve=evolve)
+            _plan(spark, doubled, [_UPDATE_ALL], cast=StoreCast("tbl", evolve))
 
 
 def test_join_of_a_frame_with_itself_is_refused(spark: SparkSession) -> None:
@@ -272,6 +273,5 @@ def test_join_of_a_frame_with_itself_is_refused(spark: SparkSession) -> None:
                 joined=joined,
                 on="true",
                 clauses=[_UPDATE_ALL],
-                evolve=False,
-                table="tbl",
+                cast=StoreCast("tbl"),
             )

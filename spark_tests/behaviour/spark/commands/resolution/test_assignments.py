@@ -35,7 +35,7 @@ from delta_ds.spark.commands.resolution.assignments import (
     with_defaults,
 )
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.commands.resolution.store_casts import can_assign, may_fail
+from delta_ds.spark.commands.resolution.store_casts import StoreCast, can_assign, may_fail
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,7 +144,11 @@ def test_cast_is_allowed_as_ansi_allows_it(
 
 
 def _updated(
-    spark: SparkSession, assignments: Mapping[str, Any], schema: StructType = _TABLE, **options: Any
+    spark: SparkSession,
+    assignments: Mapping[str, Any],
+    schema: StructType = _TABLE,
+    evolve: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
     frame = spark.createDataFrame([_ROW], to_spark(_TABLE))
     scope = Scope(frame, "tbl", "UPDATE")
@@ -153,7 +157,7 @@ def _updated(
         schema,
         lambda name: frame[quoted(name)],
         given,
-        table="tbl",
+        cast=StoreCast("tbl", evolve),
         operation="UPDATE",
         current_schema=_TABLE,
         **options,
@@ -196,7 +200,11 @@ def test_null_struct_that_gets_a_field_is_a_struct_of_nulls(spark: SparkSession)
     frame = spark.createDataFrame([(None,)], to_spark(StructType((StructField("s", _PAIR),))))
     given = [("s.a", Scope(frame, "tbl", "UPDATE").resolve("1", "SET"))]
     (column,) = assign(
-        StructType((StructField("s", _PAIR),)), lambda n: frame[n], given, table="tbl", operation="UPDATE"
+        StructType((StructField("s", _PAIR),)),
+        lambda n: frame[n],
+        given,
+        cast=StoreCast("tbl"),
+        operation="UPDATE",
     )
     assert column is not None
     (value,) = frame.select(column).first() or ()
@@ -279,7 +287,7 @@ def test_insert_leaves_what_is_not_given_and_refuses_what_cannot_be(spark: Spark
 
     def inserted(*pairs: tuple[str, str]) -> Sequence[Any]:
         given = [(name, scope.resolve(text, "values")) for name, text in pairs]
-        return assign(schema, None, given, table="tbl", operation="INSERT")
+        return assign(schema, None, given, cast=StoreCast("tbl"), operation="INSERT")
 
     values = inserted(("V", "x + 1"))
     assert [value is None for value in values] == [True, False, True]
@@ -294,4 +302,4 @@ def test_insert_leaves_what_is_not_given_and_refuses_what_cannot_be(spark: Spark
         assert failed.value.condition == condition
     with pytest.raises(DeltaError, match="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"):
         given = [("k", scope.resolve("1", "SET"))]
-        assign(schema, lambda name: scope.frame["x"], given, table="tbl", operation="UPDATE")
+        assign(schema, lambda name: scope.frame["x"], given, cast=StoreCast("tbl"), operation="UPDATE")
