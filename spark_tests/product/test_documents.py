@@ -181,3 +181,23 @@ def test_every_environment_variable_is_documented(texts: dict[Path, str]) -> Non
     code = [*texts.values(), (ROOT / "Makefile").read_text()]
     named = {name for text in code for name in re.findall(r"\bDELTA_DS_[A-Z_]*[A-Z]\b", text)}
     assert named == documented
+
+
+_IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)|<img\b[^>]*>")
+
+
+def test_pictures_say_what_they_show(texts: dict[Path, str]) -> None:
+    """For who does not see them: in words, and not by the name of a file."""
+    found = [
+        (path, match)
+        for path, text in texts.items()
+        if path.suffix == ".md"
+        for match in _IMAGE.finditer(_BLOCK.sub("", text))
+    ]
+    assert len(found) > 5
+    silent = [
+        f"{path.relative_to(ROOT)}: {match[0][:80]}"
+        for path, match in found
+        if len((match[1] or "").split()) < 4
+    ]
+    assert silent == []
