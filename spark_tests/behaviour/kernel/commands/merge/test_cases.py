@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.api.delta_log import DeltaLog
+from delta_ds.api.merge import TableMerger
 from delta_ds.exceptions import (
     AppendOnlyError,
     DeltaConcurrentModificationException,
@@ -270,6 +271,40 @@ def test_a_row_that_breaks_a_constraint_leaves_nothing_behind(tmp_path: Path) ->
     assert [
         name for name in sorted(p.name for p in Path(log.storage.url).rglob("*")) if name not in before
     ] == []
+
+
+def _with_identity(tmp_path: Path, *, explicit: bool) -> DeltaLog:
+    table = TableBuilder(tmp_path / "identity")
+    made = {
+        "delta.identity.start": 10,
+        "delta.identity.step": 5,
+        "delta.identity.allowExplicitInsert": explicit,
+    }
+    schema = StructType((StructField("k", LONG, metadata=made), StructField("v", STRING)))
+    table.create(schema, writer_features=["identityColumns"])
+    log = DeltaLog(table.path)
+    log.write(pa.table({"v": ["a", "b"]}))
+    return log
+
+
+def test_identity_columns_are_numbered_by_the_table(tmp_path: Path) -> None:
+    log = _with_identity(tmp_path, explicit=False)
+    source = pa.table({"k": [1, 2], "v": ["a", "c"]})
+    merger = log.merge(source, "t.v = s.v", "s", "t").when_matched_update({"v": "upper(s.v)"})
+    assert merger.when_not_matched_insert({"v": "s.v"}).execute().num_target_rows_inserted == 1
+    assert _rows(log) == [(10, "A"), (15, "b"), (20, "c")]
+    for add in (TableMerger.when_matched_update_all, TableMerger.when_not_matched_insert_all):
+        with pytest.raises(UnsupportedOperationError) as raised:
+            add(log.merge(source, "t.v = s.v", "s", "t")).execute()
+        assert raised.value.condition.startswith("DELTA_IDENTITY_COLUMNS")
+
+
+def test_identity_values_that_some_clauses_give_are_made_for_the_others(tmp_path: Path) -> None:
+    log = _with_identity(tmp_path, explicit=True)
+    source = pa.table({"k": [100, 200], "v": ["c", "d"]})
+    merger = log.merge(source, "t.v = s.v", "s", "t").when_not_matched_insert_all("s.v = 'c'")
+    merger.when_not_matched_insert({"v": "s.v"}).execute()
+    assert _rows(log) == [(10, "a"), (15, "b"), (20, "d"), (100, "c")]
 
 
 # --- refusals
