@@ -11,8 +11,10 @@ import pyarrow as pa
 from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.kernel.base.arrow_buffers import flags, integers, mask
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, NONE, ROW
+from delta_ds.kernel.commands.dml.new_values import with_field
 from delta_ds.kernel.commands.merge.join import SourceKeys
-from delta_ds.kernel.commands.merge.plan import MergePlan, ResolvedClause
+from delta_ds.kernel.commands.merge.plan import MergePlan
+from delta_ds.kernel.commands.merge.resolver import ResolvedClause
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Name
 from delta_ds.kernel.files.rows.casts import Casting, can_store, compile_column
 from delta_ds.kernel.format.expressions.arrays import FALSE
@@ -256,8 +258,11 @@ class MergeRows:
         if value is None:
             return pa.nulls(rows.num_rows, arrow_type(field.type))
         found = evaluate(value, rows)
-        assert value.type is not None  # what is bound has one
-        return self._cast(found, value, field)
+        found = self._cast(found, value, field)
+        for inside in clause.fields.get(field.name, ()):
+            new = self._cast(evaluate(inside.value, rows), inside.value, inside.field)
+            found = with_field(found, list(inside.path), new)
+        return found
 
     def _cast(self, found: pa.Array, value: Expression, field: StructField) -> pa.Array:
         kind = value.type
@@ -287,7 +292,7 @@ def first_that_applies(clauses: Numbered, rows: pa.RecordBatch) -> Rows:
 
 
 def _expressions(clauses: Numbered) -> list[Expression | None]:
-    return [e for _, clause in clauses for e in (clause.condition, *clause.values.values())]
+    return [e for _, clause in clauses for e in clause.expressions]
 
 
 def _column_of(plan: MergePlan, field: StructField) -> Column | None:

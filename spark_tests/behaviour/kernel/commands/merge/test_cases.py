@@ -225,6 +225,26 @@ def test_values_are_cast_to_the_types_of_their_columns(log: DeltaLog) -> None:
         ).when_matched_update_all().execute()
 
 
+def test_fields_of_structs_are_assigned_to(tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(
+        pa.table({"id": [1, 2, 3, 4], "s": [{"a": 1, "b": "x"}, None, {"a": 3, "b": "z"}, {"a": 4, "b": ""}]})
+    )
+    source = pa.table({"id": [1, 2, 3], "x": [10, 20, 30]})
+    merger = log.merge(source, "t.id = u.id", "u", "t").when_matched_update(
+        {"s.a": "t.s.a + x", "t.s.B": "'y'"}, "u.id < 3"
+    )
+    merger.when_matched_update({"id": "u.id * 10"}).when_not_matched_by_source_update(
+        {"s.b": "s.b || '!'"}
+    ).execute()
+    assert _rows(log) == [
+        (1, {"a": 11, "b": "y"}),
+        (2, {"a": None, "b": "y"}),
+        (4, {"a": 4, "b": "!"}),
+        (30, {"a": 3, "b": "z"}),
+    ]
+
+
 def _special(tmp_path: Path) -> DeltaLog:
     table = TableBuilder(tmp_path / "special")
     generated = {"delta.generationExpression": "id * 10 + coalesce(v, 0)"}
@@ -352,15 +372,19 @@ def test_aliases_have_to_tell_the_sides_apart(log: DeltaLog, aliases: tuple[str,
         log.merge(pa.table({"id": [1]}), "true", *aliases).when_matched_delete().execute()
 
 
-def test_a_field_of_a_struct_is_not_assigned_to(tmp_path: Path) -> None:
+def test_a_struct_without_a_field_of_the_column_is_refused(tmp_path: Path) -> None:
     log = DeltaLog(tmp_path)
     log.write(pa.table({"id": [1], "s": [{"a": 1, "b": 2}]}))
-    merger = log.merge(pa.table({"id": [1], "x": [5]}), "t.id = u.id", "u", "t")
-    with pytest.raises(SchemaError, match="whole struct"):
-        merger.when_matched_update({"s.a": "u.x"}).execute()
     merger = log.merge(pa.table({"id": [1], "s": [{"a": 1}]}), "t.id = u.id AND t.s.a = u.s.a", "u", "t")
     with pytest.raises(SchemaError, match="b is not given"):
         merger.when_matched_update_all().execute()
+    merger = log.merge(pa.table({"id": [9], "x": [5]}), "t.id = u.id", "u", "t")
+    with pytest.raises(SchemaError, match="whole struct"):
+        merger.when_not_matched_insert({"s.a": "u.x"}).execute()
+    for twice in ({"s.a": "1", "S.A": "2"}, {"s": "t.s", "s.a": "1"}, {"s.nosuch": "1"}):
+        with pytest.raises(SchemaError):
+            log.merge(pa.table({"id": [1]}), "t.id = u.id", "u", "t").when_matched_update(twice).execute()
+    assert log.snapshot().version == 0
 
 
 def test_an_append_only_table_takes_inserts_alone(tmp_path: Path) -> None:
