@@ -94,7 +94,7 @@ class ChangedRows:
     def of_one_clause(cls, places: npt.NDArray[np.int64], values: NewValues | None) -> ChangedRows:
         """Rows that all change alike: they get new values, or (None) are deleted."""
         none = np.empty(0, np.int64)
-        clauses = np.zeros(len(places), np.int64)
+        clauses = np.broadcast_to(np.int64(0), len(places))
         updates = np.full(len(places), values is not None)
         return cls(places, clauses, updates, values or NewValues(()), none)
 

@@ -94,16 +94,16 @@ class NewValues:
             new = value.of(rows, self.timezone)
             if inside:
                 old = found.get(name)
-                new = _with_field(rows.column(name) if old is None else old, inside, new)
+                new = with_field(rows.column(name) if old is None else old, inside, new)
             found[name] = new
         return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
 
 
-def _with_field(structs: pa.Array, path: list[str], new: pa.Array) -> pa.Array:
+def with_field(structs: pa.Array, path: list[str], new: pa.Array) -> pa.Array:
     """Structs with another value for a field; what was null becomes one whose other fields are null."""
     name, *inside = path
     fields = list(structs.type)
     children = [field_of(structs, f.name) for f in fields]
     at = [f.name for f in fields].index(name)
-    children[at] = _with_field(children[at], inside, new) if inside else new
+    children[at] = with_field(children[at], inside, new) if inside else new
     return pa.StructArray.from_arrays(children, fields=fields)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import InProcessDml, run
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.transaction.table_log import TableLog
-
-_USAGE = "https://docs.delta.io/latest/delta-update.html"
 
 
 def merge(log: TableLog, source: MergeSource, request: MergeRequest) -> MergeResult:
@@ -112,13 +109,8 @@ class _Merge:
     def run(self) -> MergeResult:
         """Do it."""
         find = self._changed if self._changes_rows else self._matched
-        found = self._change.rewrite(
-            find(), self._files, [c.clause.code for c in self._plan.clauses], repeated=self._may_repeat
-        )
-        if found.ambiguous:
-            raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
-                table=self._snapshot.storage.url, usageReference=_USAGE
-            )
+        actions = [clause.clause.code for clause in self._plan.clauses]
+        found = self._change.rewrite(find(), self._files, actions)
         inserted = self._insert(found.sources)
         rows = self._counts(found, inserted)
         result = MergeResult(
@@ -152,12 +144,6 @@ class _Merge:
             "numSourceRows": self._source.rows.num_rows,
             "numOutputRows": found.result.rows + inserted.rows,
         }
-
-    @property
-    def _may_repeat(self) -> bool:
-        """Whether several source rows may match one row of the table: all of them delete it."""
-        matched = [clause for _, clause in self._plan.of("matched")]
-        return len(matched) == 1 and matched[0].clause.do == "delete" and matched[0].condition is None
 
     # --- which rows of the table
 

@@ -6,7 +6,7 @@ equal hashes are equal values. Nulls equal nothing, or each other where the comp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 # The steps of splitmix64, one to one on 64 bits.
 _STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 _MOST_FILTER_BITS = 25
-_NO_ROWS = np.empty(0, np.int64)
+# So many pairs are made at a time.
+_PAIRS = 1 << 18
 
 
 class SourceKeys:
@@ -79,16 +80,18 @@ class SourceKeys:
         """How many rows can match at all."""
         return len(self._rows)
 
-    def pairs(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows]:
-        """Rows that may be equal: their numbers among those given, ascending, and in the source.
+    def pairs(self, keys: Sequence[pa.Array], most: int = _PAIRS) -> Iterator[tuple[Rows, Rows]]:
+        """Rows that may be equal, some at a time: their numbers among those given, ascending, and in the source.
 
         Parameters
         ----------
         keys
             For each key the values of rows of the table, of the types of the source's.
+        most
+            About so many pairs at a time; all of one row come together.
         """
         if not self._count or not len(keys[0]):
-            return _NO_ROWS, _NO_ROWS
+            return
         hashes, valid = self._hashes(keys)
         known = self._filter[hashes >> self._filter_shift]
         if valid is not None:
@@ -96,13 +99,21 @@ class SourceKeys:
         rows = np.flatnonzero(known)
         at, found = self._look_up(hashes[rows])
         rows, at = rows[found], at[found]
+        if not len(rows):
+            return
         starts = self._starts
         if starts is None:
-            return rows, self._rows[at].astype(np.int64)
+            for start in range(0, len(rows), most):
+                yield rows[start : start + most], self._rows[at[start : start + most]].astype(np.int64)
+            return
         counts = starts[at + 1] - starts[at]
-        firsts = np.cumsum(counts) - counts
-        within = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
-        return np.repeat(rows, counts), self._rows[np.repeat(starts[at], counts) + within].astype(np.int64)
+        before = np.cumsum(counts) - counts
+        cuts = np.flatnonzero(np.diff(before // most, prepend=-1))
+        for low, high in zip(cuts, np.append(cuts[1:], len(rows)), strict=True):
+            some, firsts = counts[low:high], before[low:high] - before[low]
+            within = np.arange(int(some.sum())) - np.repeat(firsts, some)
+            found = self._rows[np.repeat(starts[at[low:high]], some) + within].astype(np.int64)
+            yield np.repeat(rows[low:high], some), found
 
     def _look_up(self, hashes: Hashes) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """The places of hashes among the distinct ones, and which of them are there."""

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.kernel.base.arrow_buffers import flags, integers, mask
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, NONE, ROW
+from delta_ds.kernel.commands.dml.new_values import with_field
 from delta_ds.kernel.commands.merge.join import SourceKeys
-from delta_ds.kernel.commands.merge.plan import MergePlan, ResolvedClause
+from delta_ds.kernel.commands.merge.plan import MergePlan
+from delta_ds.kernel.commands.merge.resolver import ResolvedClause
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Name
 from delta_ds.kernel.files.rows.casts import Casting, can_store, compile_column
 from delta_ds.kernel.format.expressions.arrays import FALSE
@@ -25,8 +28,9 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.int64]
     Numbered = Sequence[tuple[int, ResolvedClause]]
 
-# So many candidates of the join are looked at at a time.
+# So many pairs are looked at at a time where there are no keys.
 _PAIRS = 1 << 18
+_USAGE = "https://docs.delta.io/latest/delta-update.html"
 _SOURCE_ROWS = 1 << 16
 
 
@@ -111,6 +115,11 @@ class MergeRows:
         by_source = self._plan.of("not_matched_by_source")
         alone = np.ones(batch.num_rows, np.bool_)
         for at, source, joined in self._matches(rows):
+            again = ~alone[at]
+            again[1:] |= at[1:] == at[:-1]
+            if again.any():
+                self._check_may_repeat()
+                at, joined = at[~again], joined.filter(mask(~again))
             alone[at] = False
             seen[source] = True
             clauses = first_that_applies(matched, joined)
@@ -124,6 +133,15 @@ class MergeRows:
                     left = left.filter(mask(changed))
                 yield self._changed(file, places[alone][changed], clauses[changed], left)
 
+    def _check_may_repeat(self) -> None:
+        """Refuse several rows of the source for one of the table, unless all of them delete it."""
+        matched = [clause for _, clause in self._plan.of("matched")]
+        if len(matched) == 1 and matched[0].clause.do == "delete" and matched[0].condition is None:
+            return
+        raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
+            table=self._plan.sides.table, usageReference=_USAGE
+        )
+
     def mark_seen(self, batch: pa.RecordBatch, seen: npt.NDArray[np.bool_]) -> None:
         """As `changes`, where no clause changes rows of the table."""
         names = [self._plan.sides.name_of(TARGET, name) for name in batch.schema.names]
@@ -133,20 +151,18 @@ class MergeRows:
     def _matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Rows, Rows, pa.RecordBatch]]:
         """Matching rows: their numbers in the batch and in the source, and the columns of both that count."""
         for at, source in self._candidates(rows):
-            for start in range(0, len(at), _PAIRS):
-                some, others = at[start : start + _PAIRS], source[start : start + _PAIRS]
-                joined = self._joined(rows, some, others)
-                if self._rest is not None:
-                    holds = evaluate(self._rest, joined).fill_null(FALSE)
-                    if holds.false_count:
-                        kept = flags(holds)
-                        some, others, joined = some[kept], others[kept], joined.filter(holds)
-                if len(some):
-                    yield some, others, joined
+            joined = self._joined(rows, at, source)
+            if self._rest is not None:
+                holds = evaluate(self._rest, joined).fill_null(FALSE)
+                if holds.false_count:
+                    kept = flags(holds)
+                    at, source, joined = at[kept], source[kept], joined.filter(holds)
+            if len(at):
+                yield at, source, joined
 
     def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Rows, Rows]]:
         if self._keys is not None:
-            yield self._keys.pairs([evaluate(key.target, rows) for key in self._plan.keys])
+            yield from self._keys.pairs([evaluate(key.target, rows) for key in self._plan.keys])
             return
         if any(isinstance(part, Literal) and part.value is not True for part in self._plan.conditions):
             return  # as in ON FALSE
@@ -242,8 +258,11 @@ class MergeRows:
         if value is None:
             return pa.nulls(rows.num_rows, arrow_type(field.type))
         found = evaluate(value, rows)
-        assert value.type is not None  # what is bound has one
-        return self._cast(found, value, field)
+        found = self._cast(found, value, field)
+        for inside in clause.fields.get(field.name, ()):
+            new = self._cast(evaluate(inside.value, rows), inside.value, inside.field)
+            found = with_field(found, list(inside.path), new)
+        return found
 
     def _cast(self, found: pa.Array, value: Expression, field: StructField) -> pa.Array:
         kind = value.type
@@ -273,7 +292,7 @@ def first_that_applies(clauses: Numbered, rows: pa.RecordBatch) -> Rows:
 
 
 def _expressions(clauses: Numbered) -> list[Expression | None]:
-    return [e for _, clause in clauses for e in (clause.condition, *clause.values.values())]
+    return [e for _, clause in clauses for e in clause.expressions]
 
 
 def _column_of(plan: MergePlan, field: StructField) -> Column | None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.api.delta_log import DeltaLog
+from delta_ds.api.merge import TableMerger
 from delta_ds.exceptions import (
     AppendOnlyError,
     DeltaConcurrentModificationException,
@@ -224,6 +225,26 @@ def test_values_are_cast_to_the_types_of_their_columns(log: DeltaLog) -> None:
         ).when_matched_update_all().execute()
 
 
+def test_fields_of_structs_are_assigned_to(tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(
+        pa.table({"id": [1, 2, 3, 4], "s": [{"a": 1, "b": "x"}, None, {"a": 3, "b": "z"}, {"a": 4, "b": ""}]})
+    )
+    source = pa.table({"id": [1, 2, 3], "x": [10, 20, 30]})
+    merger = log.merge(source, "t.id = u.id", "u", "t").when_matched_update(
+        {"s.a": "t.s.a + x", "t.s.B": "'y'"}, "u.id < 3"
+    )
+    merger.when_matched_update({"id": "u.id * 10"}).when_not_matched_by_source_update(
+        {"s.b": "s.b || '!'"}
+    ).execute()
+    assert _rows(log) == [
+        (1, {"a": 11, "b": "y"}),
+        (2, {"a": None, "b": "y"}),
+        (4, {"a": 4, "b": "!"}),
+        (30, {"a": 3, "b": "z"}),
+    ]
+
+
 def _special(tmp_path: Path) -> DeltaLog:
     table = TableBuilder(tmp_path / "special")
     generated = {"delta.generationExpression": "id * 10 + coalesce(v, 0)"}
@@ -272,6 +293,40 @@ def test_a_row_that_breaks_a_constraint_leaves_nothing_behind(tmp_path: Path) ->
     ] == []
 
 
+def _with_identity(tmp_path: Path, *, explicit: bool) -> DeltaLog:
+    table = TableBuilder(tmp_path / "identity")
+    made = {
+        "delta.identity.start": 10,
+        "delta.identity.step": 5,
+        "delta.identity.allowExplicitInsert": explicit,
+    }
+    schema = StructType((StructField("k", LONG, metadata=made), StructField("v", STRING)))
+    table.create(schema, writer_features=["identityColumns"])
+    log = DeltaLog(table.path)
+    log.write(pa.table({"v": ["a", "b"]}))
+    return log
+
+
+def test_identity_columns_are_numbered_by_the_table(tmp_path: Path) -> None:
+    log = _with_identity(tmp_path, explicit=False)
+    source = pa.table({"k": [1, 2], "v": ["a", "c"]})
+    merger = log.merge(source, "t.v = s.v", "s", "t").when_matched_update({"v": "upper(s.v)"})
+    assert merger.when_not_matched_insert({"v": "s.v"}).execute().num_target_rows_inserted == 1
+    assert _rows(log) == [(10, "A"), (15, "b"), (20, "c")]
+    for add in (TableMerger.when_matched_update_all, TableMerger.when_not_matched_insert_all):
+        with pytest.raises(UnsupportedOperationError) as raised:
+            add(log.merge(source, "t.v = s.v", "s", "t")).execute()
+        assert raised.value.condition.startswith("DELTA_IDENTITY_COLUMNS")
+
+
+def test_identity_values_that_some_clauses_give_are_made_for_the_others(tmp_path: Path) -> None:
+    log = _with_identity(tmp_path, explicit=True)
+    source = pa.table({"k": [100, 200], "v": ["c", "d"]})
+    merger = log.merge(source, "t.v = s.v", "s", "t").when_not_matched_insert_all("s.v = 'c'")
+    merger.when_not_matched_insert({"v": "s.v"}).execute()
+    assert _rows(log) == [(10, "a"), (15, "b"), (20, "d"), (100, "c")]
+
+
 # --- refusals
 
 
@@ -317,15 +372,19 @@ def test_aliases_have_to_tell_the_sides_apart(log: DeltaLog, aliases: tuple[str,
         log.merge(pa.table({"id": [1]}), "true", *aliases).when_matched_delete().execute()
 
 
-def test_a_field_of_a_struct_is_not_assigned_to(tmp_path: Path) -> None:
+def test_a_struct_without_a_field_of_the_column_is_refused(tmp_path: Path) -> None:
     log = DeltaLog(tmp_path)
     log.write(pa.table({"id": [1], "s": [{"a": 1, "b": 2}]}))
-    merger = log.merge(pa.table({"id": [1], "x": [5]}), "t.id = u.id", "u", "t")
-    with pytest.raises(SchemaError, match="whole struct"):
-        merger.when_matched_update({"s.a": "u.x"}).execute()
     merger = log.merge(pa.table({"id": [1], "s": [{"a": 1}]}), "t.id = u.id AND t.s.a = u.s.a", "u", "t")
     with pytest.raises(SchemaError, match="b is not given"):
         merger.when_matched_update_all().execute()
+    merger = log.merge(pa.table({"id": [9], "x": [5]}), "t.id = u.id", "u", "t")
+    with pytest.raises(SchemaError, match="whole struct"):
+        merger.when_not_matched_insert({"s.a": "u.x"}).execute()
+    for twice in ({"s.a": "1", "S.A": "2"}, {"s": "t.s", "s.a": "1"}, {"s.nosuch": "1"}):
+        with pytest.raises(SchemaError):
+            log.merge(pa.table({"id": [1]}), "t.id = u.id", "u", "t").when_matched_update(twice).execute()
+    assert log.snapshot().version == 0
 
 
 def test_an_append_only_table_takes_inserts_alone(tmp_path: Path) -> None:

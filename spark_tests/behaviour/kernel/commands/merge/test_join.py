@@ -59,22 +59,26 @@ def _arrays(kinds: list[pa.DataType], rows: list[tuple[Any, ...]], offset: int =
     ]
 
 
+def _pairs(keys: SourceKeys, values: list[pa.Array], most: int = 5) -> list[tuple[int, int]]:
+    parts = list(keys.pairs(values, most))
+    return [pair for rows, found in parts for pair in zip(rows.tolist(), found.tolist(), strict=True)]
+
+
 @given(sides=_sides(), offset=st.integers(0, 3))
 @settings(max_examples=examples(200), deadline=None)
 def test_every_pair_of_equal_keys_is_found(sides: Any, offset: int) -> None:
     kinds, null_safe, source, target = sides
     keys = SourceKeys(_arrays(kinds, source), null_safe)
-    rows, found = keys.pairs(_arrays(kinds, target, offset))
+    pairs = _pairs(keys, _arrays(kinds, target, offset))
     wanted = {
         (t, s)
         for t, left in enumerate(target)
         for s, right in enumerate(source)
         if all(map(_equal, left, right, null_safe))
     }
-    pairs = list(zip(rows.tolist(), found.tolist(), strict=True))
     assert len(pairs) == len(set(pairs))
     assert wanted <= set(pairs)
-    assert rows.tolist() == sorted(rows.tolist())
+    assert [row for row, _ in pairs] == sorted(row for row, _ in pairs)
     if keys.exact:
         assert wanted == set(pairs)
 
@@ -82,21 +86,25 @@ def test_every_pair_of_equal_keys_is_found(sides: Any, offset: int) -> None:
 def test_rows_with_equal_hashes_are_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join, "_mixed", lambda values: values % np.uint64(3))
     keys = SourceKeys([pa.array([0, 3, 1, 6])], [False])
-    rows, found = keys.pairs([pa.array([9, 2, 1])])
-    assert list(zip(rows.tolist(), found.tolist(), strict=True)) == [(0, 0), (0, 1), (0, 3), (2, 2)]
+    assert _pairs(keys, [pa.array([9, 2, 1])]) == [(0, 0), (0, 1), (0, 3), (2, 2)]
 
 
 def test_many_keys_are_found_wherever_their_hashes_fall() -> None:
     numbers = np.random.default_rng(0).choice(1 << 62, 50_000, replace=False)
     keys = SourceKeys([pa.array(numbers[:25_000])], [False])
-    rows, found = keys.pairs([pa.array(numbers)])
-    assert rows.tolist() == list(range(25_000))
-    assert found.tolist() == list(range(25_000))
+    assert _pairs(keys, [pa.array(numbers)], 1000) == [(n, n) for n in range(25_000)]
 
 
 def test_the_greatest_hash_is_told_from_the_end_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join, "_mixed", lambda values: values)
     keys = SourceKeys([pa.array([-1, 5])], [False])
-    assert [part.tolist() for part in keys.pairs([pa.array([-1, 4])])] == [[0], [0]]
+    assert _pairs(keys, [pa.array([-1, 4])]) == [(0, 0)]
     without = SourceKeys([pa.array([5, -2])], [False])
-    assert [part.tolist() for part in without.pairs([pa.array([-1, -2])])] == [[1], [1]]
+    assert _pairs(without, [pa.array([-1, -2])]) == [(1, 1)]
+
+
+def test_pairs_of_keys_that_are_often_there_come_some_at_a_time() -> None:
+    keys = SourceKeys([pa.array([1] * 100 + [2])], [False])
+    parts = list(keys.pairs([pa.array([2, 1, 1, 2, 1])], 150))
+    assert [len(rows) for rows, _ in parts] == [201, 101]
+    assert [row for rows, _ in parts for row in dict.fromkeys(rows.tolist())] == [0, 1, 2, 3, 4]
