@@ -70,8 +70,7 @@ def resolve(
     if plan.nodeName() != "Project" or not plan.child().fastEquals(jvm.logical_plan(frame)):
         return None
     subqueries = jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
-    project = context(plan) if context else plan
-    projected, shown = project.projectList(), _as_optimized(jvm, project)
+    projected = (context(plan) if context else plan).projectList()
     resolved = []
     for at in range(projected.size()):
         expression = projected.apply(at).child()
@@ -79,7 +78,7 @@ def resolve(
         resolved.append(
             Expression(
                 jvm.column(expression),
-                _plan_text(jvm, shown.apply(at).child()),
+                _plan_text(jvm, expression),
                 bool(expression.deterministic()),
                 subquery,
             )
@@ -128,37 +127,6 @@ def joins(joined: DataFrame, left: DataFrame, right: DataFrame) -> bool:
     sides = [jvm.logical_plan(frame).outputSet() for frame in (left, right)]
     whole = jvm.logical_plan(joined).outputSet()
     return bool(sides[0].intersect(sides[1]).isEmpty()) and all(side.subsetOf(whole) for side in sides)
-
-
-# What of Spark's optimizer shows in the history of delta-spark, whose commands are optimized before they run.
-_RULES = (
-    "ReplaceExpressions",
-    "OptimizeIn",
-    "ConstantFolding",
-    "NullPropagation",
-    "LikeSimplification",
-    "BooleanSimplification",
-    "SimplifyBinaryComparison",
-    "SimplifyCasts",
-    "UnwrapCastInBinaryComparison",
-)
-
-
-def _as_optimized(jvm: Jvm, project: JavaObject) -> JavaValue:
-    """The expressions of a projection as the optimizer leaves them, for texts."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    logical = "org.apache.spark.sql.catalyst.plans.logical"
-    empty = jvm.module(f"{logical}.LocalRelation$").apply(project.child().output())
-    plan = jvm.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(project.projectList(), empty)
-    try:
-        for rule in _RULES:
-            plan = jvm.module(f"org.apache.spark.sql.catalyst.optimizer.{rule}$").apply(plan)
-    except (PySparkException, Py4JJavaError):
-        # A constant that cannot be computed, as 1/0: that is told where rows are, if there are any.
-        return project.projectList()
-    return plan.projectList()
 
 
 def _plan_text(jvm: Jvm, expression: JavaObject) -> str:
