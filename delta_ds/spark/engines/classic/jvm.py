@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from delta_ds.exceptions import DeltaError
 from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.java_object import JavaNames
 from delta_ds.spark.base.kinds.kind import jvm_problem
 from delta_ds.spark.engines.classic.class_cache import compiled
 from delta_ds.spark.errors.translation import report_text
@@ -64,7 +65,8 @@ class _Internals:
         from pyspark.java_gateway import ensure_callback_server_started
 
         self.gateway: JavaObject = context._gateway
-        self.jvm: JavaObject = context._jvm
+        self.jvm: JavaObject = JavaNames(context._jvm)
+        self._modules: dict[str, JavaValue] = {}
         ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]
         # Without this every error inside a callback reaches the user as an anonymous Py4JException.
         context._gateway.python_parameters.propagate_java_exceptions = True
@@ -106,14 +108,15 @@ class _Internals:
 
     def module(self, name: str) -> JavaValue:
         """The single instance of a Scala object, by the name of its class (ending in `$`)."""
-        return self._class_named(name).getField("MODULE$").get(None)
+        found = self._modules.get(name)
+        if found is None:
+            found = self._modules[name] = self._class_named(name).getField("MODULE$").get(None)
+        return found
 
 
 def _class(package_member: JavaObject) -> JavaValue:
-    from py4j.java_gateway import JavaPackage
-
-    if isinstance(package_member, JavaPackage):
-        raise AttributeError(f"class {package_member._fqn} is missing")
+    if isinstance(package_member, JavaNames):
+        raise AttributeError(f"there are only {package_member!r} where a class was looked for")
     return package_member
 
 
