@@ -68,6 +68,10 @@ ACCEPTED: dict[str, tuple[frozenset[str], str]] = {
         frozenset(["parameters"]),
         "the retention that is given counts; delta-spark passes over it",
     ),
+    "CREATE TABLE CLONE of a name": (
+        frozenset(["tags"]),
+        "a tag says where the source lies, for deep clones of this one; delta-spark loses the path with the name",
+    ),
     "DROP CONSTRAINT IF EXISTS": (
         frozenset(["isolationLevel"]),
         "nothing is changed, and so no metadata is committed, which would be a conflict for every other writer",
