@@ -226,7 +226,7 @@ def _open(table: Path, **options: str) -> StreamSource:
 
 
 def _snapshot_batches(meter: _Meter, opened: StreamSource, files: int) -> None:
-    from delta_ds.kernel.commands.streaming.limits import ReadLimits
+    from delta_ds.kernel.commands.streaming.offsets import ReadLimits
 
     at = opened.initial_offset()
     limits = ReadLimits(max_files=files)
@@ -269,9 +269,8 @@ def _planned(table: Path, number: int) -> Callable[[], int | None]:
 
     from delta_ds.kernel.commands.streaming.sink import commit_batch
     from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.transaction.write.intent import stream_intent
+    from delta_ds.kernel.transaction.write.intent import find_target, stream_intent
     from delta_ds.kernel.transaction.write.plan import plan_write
-    from delta_ds.kernel.transaction.write.target import find_target
     from delta_ds.kernel.transaction.write.task import write_rows
 
     data = pa.table({"id": pa.array([number], pa.int64()), "day": [FIRST_DAY]})

@@ -233,7 +233,7 @@ def settings_without_effect() -> list[str]:
 
 
 def machinery_settings() -> list[str]:
-    from delta_ds.kernel.format.options.machinery_settings import MACHINERY
+    from delta_ds.kernel.format.options.ignored_settings import MACHINERY
 
     names: dict[str, list[str]] = {}
     for setting in MACHINERY:

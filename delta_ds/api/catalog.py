@@ -18,8 +18,7 @@ from delta_ds.kernel.format.features import CATALOG_MANAGED
 from delta_ds.kernel.log.replay import load_table_state
 from delta_ds.kernel.log.segment import find_segment, list_log
 from delta_ds.kernel.log.snapshot import open_snapshot
-from delta_ds.kernel.storage.coordination.records import ManagedTable, RatifiedCommits
-from delta_ds.kernel.storage.coordination.registry import coordinator_for
+from delta_ds.kernel.storage.coordination.coordinator import ManagedTable, RatifiedCommits, coordinator_for
 from delta_ds.kernel.storage.coordination.storage import CoordinatedStorage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.store_options import (
@@ -27,9 +26,9 @@ from delta_ds.kernel.storage.store_options import (
     COMMIT_COORDINATOR,
     COORDINATOR_URL,
     SecretOptions,
+    may_be_secret,
     without_coordinator,
 )
-from delta_ds.kernel.storage.store_secrets import may_be_secret
 
 _OF_STORE = "storage."
 

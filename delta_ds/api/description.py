@@ -147,9 +147,9 @@ class Described(TableLog):
         >>> DeltaLog("/data/orders").add_constraint("has_price", "amount > 0")
         2
         """
-        from delta_ds.conditions.definitions import NEW_CHECK_CONSTRAINT_VIOLATION
+        from delta_ds.conditions.columns import NEW_CHECK_CONSTRAINT_VIOLATION
         from delta_ds.kernel.files.scan.scan import Scan
-        from delta_ds.kernel.transaction.alter.constraints import add_constraint
+        from delta_ds.kernel.transaction.alter.definitions import add_constraint
 
         def verify(text: str) -> None:
             broken = Scan(self.open_snapshot(), f"NOT coalesce(({text}), false)", [])
@@ -186,7 +186,7 @@ class Described(TableLog):
         >>> log.add_constraint("has_price", "amount > 0"), log.drop_constraint("has_price")
         (2, 3)
         """
-        from delta_ds.kernel.transaction.alter.constraints import drop_constraint
+        from delta_ds.kernel.transaction.alter.definitions import drop_constraint
 
         return drop_constraint(self, name, if_exists=if_exists)
 

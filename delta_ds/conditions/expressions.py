@@ -1,4 +1,4 @@
-"""Conditions of expressions that fail when they are evaluated."""
+"""Conditions of expressions that fail when they are evaluated, and of the text of SQL statements."""
 
 from __future__ import annotations
 
@@ -76,3 +76,15 @@ INVALID_INDEX_OF_ZERO = ErrorCondition(
     "{function} counts from 1, not from 0",
     family="runtime",
 )
+
+
+# What is wrong, where, and the statement with a caret.
+_TEXT = "{what} (line {line}, pos {position})\n\n== SQL ==\n{marked}"
+
+
+DUPLICATE_CLAUSES = ErrorCondition("DUPLICATE_CLAUSES", PredicateError, "42614", _TEXT, family="parse")
+DUPLICATE_KEY = ErrorCondition("DUPLICATE_KEY", PredicateError, "23505", _TEXT, family="parse")
+OPERATION_NOT_ALLOWED_IN_TEXT = ErrorCondition(
+    "_LEGACY_ERROR_TEMP_0035", PredicateError, "0A000", _TEXT, family="parse"
+)
+UNBOUND_SQL_PARAMETER = ErrorCondition("UNBOUND_SQL_PARAMETER", PredicateError, "42P02", _TEXT)

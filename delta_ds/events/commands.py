@@ -1,4 +1,4 @@
-"""Events of commands on whole tables."""
+"""Events of commands on whole tables, and of listeners to their reports."""
 
 from __future__ import annotations
 
@@ -80,4 +80,21 @@ VACUUM_END_NOT_RECORDED = Event.warning(
     "vacuum_end_not_recorded table reason",
     "VACUUM failed, and this could not be recorded in the history",
     "fix the reason, and run VACUUM again",
+)
+
+
+LISTENER_BEHIND = Event.warning(
+    "listener_behind waiting",
+    "listeners are too slow: this many reports wait, and further ones are dropped",
+    "make the listener queue its reports and return",
+)
+LISTENER_FAILED = Event.warning(
+    "listener_failed listener report",
+    "a listener raised an error; it still gets later reports, but its later errors are not logged",
+    "see the traceback",
+)
+REPORT_FAILED = Event.warning(
+    "report_failed table reason",
+    "a report of a commit could not be created; the commit itself is not affected",
+    "report it, with the traceback",
 )

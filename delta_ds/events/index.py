@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from delta_ds.events import (
-    commands,
-    coordination,
-    listeners,
-    log,
-    reading,
-    spark,
-    storage,
-    streaming,
-    transactions,
-)
+from delta_ds.events import commands, log, reading, spark, storage, transactions
 from delta_ds.events.record import Event
 
 # What each of the modules is about, in the order of the documentation.
@@ -22,12 +12,12 @@ SUBJECTS: dict[str, ModuleType] = {
     "Commits": transactions,
     "The log": log,
     "Storage": storage,
-    "Commit coordinators": coordination,
+    "Commit coordinators": transactions,
     "Reading": reading,
     "Commands": commands,
-    "Streams": streaming,
+    "Streams": reading,
     "Spark": spark,
-    "Listeners": listeners,
+    "Listeners": commands,
 }
 
 

@@ -1,4 +1,4 @@
-"""Events of commits: conflicts, lost answers, what follows a commit, files that are left."""
+"""Events of commits: conflicts, lost answers, coordinators, what follows a commit, files that are left."""
 
 from __future__ import annotations
 
@@ -59,4 +59,11 @@ STAGED_FILES_KEPT = Event.warning(
     "staged_files_kept table outcome error",
     "files of a write stay, because a version may name them: the outcome of the commit is unknown",
     "check the history; VACUUM deletes them if no version names them",
+)
+
+
+TOKEN_SENT_IN_CLEAR = Event.warning(
+    "token_sent_in_clear url",
+    "the token of a catalog is sent to another machine over a connection that is not encrypted",
+    "use the server's https address",
 )

@@ -114,7 +114,7 @@ class Listening:
         except BaseException:  # noqa: BLE001 - whatever it is, it is the listener's own matter
             if not self._failed:
                 self._failed = True
-                from delta_ds.events.listeners import LISTENER_FAILED
+                from delta_ds.events.commands import LISTENER_FAILED
 
                 LISTENER_FAILED.log_traceback(listener=repr(self.listener), report=type(report).__name__)
 
@@ -220,7 +220,7 @@ def report(found: Report) -> None:
     except queue.Full:
         if not _behind:
             _behind = True
-            from delta_ds.events.listeners import LISTENER_BEHIND
+            from delta_ds.events.commands import LISTENER_BEHIND
 
             LISTENER_BEHIND.log(waiting=_MOST_WAITING)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from delta_ds.events.listeners import REPORT_FAILED
+from delta_ds.events.commands import REPORT_FAILED
 from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import CommandReport, CommitReport, Report
 

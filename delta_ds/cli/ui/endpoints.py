@@ -10,8 +10,7 @@ from urllib.parse import parse_qsl
 from delta_ds.cli.ui.columns import column_page, range_page
 from delta_ds.cli.ui.commits import commit_page
 from delta_ds.cli.ui.description import describe
-from delta_ds.cli.ui.files import file_page, filter_summary, partition_page
-from delta_ds.cli.ui.rows import first_rows
+from delta_ds.cli.ui.files import file_page, filter_summary, first_rows, partition_page
 from delta_ds.cli.ui.timeline import timeline_page
 from delta_ds.cli.ui.view import TableView
 from delta_ds.conditions.classes import WRONG_PARAMETER_OF_PAGE

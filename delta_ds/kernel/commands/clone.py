@@ -27,7 +27,7 @@ from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_ma
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.files.scan.scan import vector_descriptor
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
-from delta_ds.kernel.files.write.paths import encode, list_written_files
+from delta_ds.kernel.files.write.write_spec import encode, list_written_files
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, Metadata
 from delta_ds.kernel.format.operations import CLONE
 from delta_ds.kernel.format.properties import (

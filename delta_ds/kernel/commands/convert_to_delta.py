@@ -30,10 +30,9 @@ from delta_ds.events.commands import CONVERT_COUNTS_ONLY, CONVERT_SKIPPED
 from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.parquet_schema import file_schema, merge_file_schemas, part_in, schema_key
-from delta_ds.kernel.files.write import paths
+from delta_ds.kernel.files.write import write_spec
 from delta_ds.kernel.files.write.footer_statistics import FooterStatistics, read_footer
-from delta_ds.kernel.files.write.paths import Written, list_written_files
-from delta_ds.kernel.files.write.write_spec import WriteSpec
+from delta_ds.kernel.files.write.write_spec import WriteSpec, Written, list_written_files
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.operations import CONVERT
@@ -357,7 +356,7 @@ class Conversion:
 def _add(file: Written, partition: dict[str, str | None], text: str | None) -> AddFile:
     path, size, time_ms = file
     body: AddFile = {
-        "path": paths.encode(path),
+        "path": write_spec.encode(path),
         "partitionValues": dict(partition),
         "size": size,
         "modificationTime": time_ms,

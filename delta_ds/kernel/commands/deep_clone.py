@@ -33,7 +33,7 @@ from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.files.scan.scan import vector_descriptor
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
-from delta_ds.kernel.files.write.paths import list_written_files
+from delta_ds.kernel.files.write.write_spec import list_written_files
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, vector_id
 from delta_ds.kernel.format.operations import CLONE
 from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor, read_positions, z85_encode

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.conditions.log import LOG_FILE_NOT_FOUND
+from delta_ds.conditions.protocol import LOG_FILE_NOT_FOUND
 from delta_ds.exceptions import CorruptLogFileError, DeltaError, StorageError
 from delta_ds.kernel.log.file_actions import as_plain, check_types
 from delta_ds.kernel.storage.filesystem import FileStatus, NotAFileError, OpenedFile, Storage

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from delta_ds.conditions.classes import TIMESTAMP_GREATER_THAN_COMMIT
-from delta_ds.conditions.log import (
+from delta_ds.conditions.protocol import (
     MISSING_COMMIT_INFO,
     MISSING_COMMIT_TIMESTAMP,
     TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.log import CHECKPOINT_NOT_FOUND_AGAIN
+from delta_ds.conditions.protocol import CHECKPOINT_NOT_FOUND_AGAIN
 from delta_ds.events.log import CHECKPOINT_READ_ANEW
 from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.base.arrow_buffers import field_of, mask, numbers

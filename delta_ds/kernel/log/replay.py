@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.log import UNSUPPORTED_FORMAT
+from delta_ds.conditions.protocol import UNSUPPORTED_FORMAT
 from delta_ds.exceptions import LogError
 from delta_ds.kernel.format.actions import (
     SINGLE_ACTIONS,

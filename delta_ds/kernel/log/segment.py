@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from delta_ds.conditions.log import LOG_FILE_NOT_FOUND
+from delta_ds.conditions.protocol import LOG_FILE_NOT_FOUND
 from delta_ds.events.log import CHECKPOINT_PASSED_OVER, CHECKPOINT_READ_ANEW
 from delta_ds.exceptions import (
     LogError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import cached_property
 
-from delta_ds.conditions.log import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
+from delta_ds.conditions.protocol import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
 from delta_ds.events import log as events
 from delta_ds.kernel.format.actions import Metadata, Protocol
 from delta_ds.kernel.format.features import CLUSTERING
@@ -277,7 +277,7 @@ class Snapshot:
     @cached_property
     def statistics_count_nan(self) -> bool:
         """Whether bounds of floats hold for NaN, too; see `log/statistics_writers.py`."""
-        from delta_ds.kernel.log.statistics_writers import statistics_count_nan
+        from delta_ds.kernel.log.later_statistics import statistics_count_nan
 
         return statistics_count_nan(self.storage, self.segment)
 

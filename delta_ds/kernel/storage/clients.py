@@ -21,11 +21,11 @@ from delta_ds.kernel.storage.settings.translate import with_credentials_of_envir
 from delta_ds.kernel.storage.settings.vocabulary import known_to_any, names_of, names_of_all, unknown_option
 from delta_ds.kernel.storage.store_options import (
     ALLOW_HTTP,
+    ENVIRONMENT,
     STORE_OPTIONS,
     TOKEN_CREDENTIAL,
     filesystem_options,
 )
-from delta_ds.kernel.storage.store_secrets import ENVIRONMENT
 from delta_ds.kernel.storage.uri import Address, without_parameters
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _add_credentials(scheme: str, storage_options: Mapping[str, Any], options: d
             f"the key file{shown} of the service account does not exist", parameters={"option": "token"}
         )
     elif TOKEN_CREDENTIAL in storage_options:
-        from delta_ds.kernel.storage.token_credentials import azure_credential, google_credential
+        from delta_ds.kernel.storage.aws_sessions import azure_credential, google_credential
 
         if scheme == "abfs":
             options["credential"] = azure_credential(storage_options[TOKEN_CREDENTIAL])

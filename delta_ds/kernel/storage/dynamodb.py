@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import conditional_put, store_errors, store_options
 from delta_ds.kernel.storage.store_errors import raise_alone
-from delta_ds.kernel.storage.store_secrets import hidden
+from delta_ds.kernel.storage.store_options import hidden
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.records import dataclass, field, replace
 

@@ -76,7 +76,7 @@ def open_plain(address: Address, storage_options: Mapping[str, Any] | None) -> S
 
 def _coordinated(address: Address, storage_options: Mapping[str, Any]) -> Storage:
     from delta_ds.conditions.coordination import COORDINATOR_AND_DYNAMODB
-    from delta_ds.kernel.storage.coordination.registry import coordinator_for
+    from delta_ds.kernel.storage.coordination.coordinator import coordinator_for
     from delta_ds.kernel.storage.coordination.storage import CoordinatedStorage
 
     if uses_dynamodb(storage_options):
@@ -127,8 +127,8 @@ def log_store_for(storage: Storage) -> LogStore:
             return DynamoDBLogStore(storage)
     storage.check_create()
     if storage.address.scheme == "s3":
+        from delta_ds.kernel.storage.conditional_put import check_endpoint
         from delta_ds.kernel.storage.log_store import S3LogStore
-        from delta_ds.kernel.storage.store_probe import check_endpoint
 
         check_endpoint(storage)
         return S3LogStore(storage)

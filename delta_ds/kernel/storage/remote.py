@@ -17,11 +17,10 @@ from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, Un
 from delta_ds.kernel.storage import clients, conditional_put, remote_listing, remote_output, store_errors
 from delta_ds.kernel.storage.filesystem import FileStatus, OpenedFile, Storage
 from delta_ds.kernel.storage.listing import Entry
-from delta_ds.kernel.storage.remote_input import RemoteInput
+from delta_ds.kernel.storage.remote_listing import RemoteInput
 from delta_ds.kernel.storage.remote_output import RemoteOutput
 from delta_ds.kernel.storage.store_errors import NOT_REFERENCED, NOTHING_WRITTEN, pause
-from delta_ds.kernel.storage.store_options import allows_unsafe_commits
-from delta_ds.kernel.storage.store_secrets import hidden
+from delta_ds.kernel.storage.store_options import allows_unsafe_commits, hidden
 from delta_ds.kernel.storage.uri import Address, has_scheme
 
 if TYPE_CHECKING:

@@ -153,7 +153,7 @@ def tell(
     try:
         report = _report(course, pending, read_version, error, seconds)
     except Exception as problem:  # noqa: BLE001 - the commit is done, or its own error is under way
-        from delta_ds.events.listeners import REPORT_FAILED
+        from delta_ds.events.commands import REPORT_FAILED
 
         REPORT_FAILED.log_traceback(table=pending.table, reason=problem)
         return

@@ -36,14 +36,14 @@ from delta_ds.kernel.format.features import DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.format.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.log.file_actions import canonical_path
-from delta_ds.kernel.transaction import metadata_changes, row_ids
+from delta_ds.kernel.transaction import append_conflicts, row_ids
 from delta_ds.kernel.transaction import winning_commit as in_commit_time
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, IsolationLevel, Pending
 from delta_ds.kernel.transaction.reads import ReadPredicate, partition_values
 from delta_ds.kernel.transaction.row_level.rebase import check_and_rebase_rows, goes_by_rows
-from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of
+from delta_ds.kernel.transaction.row_level.winning_rows import WantedRows, pieces_of
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, conflict, file_conflict
 from delta_ds.records import replace
 
@@ -142,14 +142,14 @@ def _check_metadata(pending: Pending, winning_commit: WinningCommit) -> None:
         return
     if pending.new_metadata is not None:
         raise conflict(METADATA_CHANGED_BY_BOTH, pending, winning_commit)
-    if winning_commit.has_tag(metadata_changes.IDENTITY_TAG):
+    if winning_commit.has_tag(append_conflicts.IDENTITY_TAG):
         pending.metadata = after
         return
     now = replace(pending.state, metadata=after)
-    problem = metadata_changes.incompatible_difference(pending.state, now)
+    problem = append_conflicts.incompatible_difference(pending.state, now)
     if problem is not None:
         raise conflict(METADATA_CHANGED, pending, winning_commit, difference=problem)
-    if metadata_changes.enables_row_tracking(pending.state, now):
+    if append_conflicts.enables_row_tracking(pending.state, now):
         pending.tag(row_ids.NOT_PRESERVED_TAG, "false")
     pending.metadata = after
 

@@ -17,7 +17,7 @@ from delta_ds.conditions.transaction import (
     UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS,
     UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING,
 )
-from delta_ds.kernel.files.write.paths import list_written_files
+from delta_ds.kernel.files.write.write_spec import list_written_files
 from delta_ds.kernel.format.actions import Action
 from delta_ds.kernel.format.values import partition_folders
 from delta_ds.kernel.storage import deleter

@@ -386,9 +386,8 @@ class DeltaTableBuilder(Generic[_Table]):
         if server_knows_names(self._spark):
             self._create_on_server(name)
             return self._table_of(open_name(self._spark, name))
-        from delta_ds.spark.session.catalog.creation import create_empty
-        from delta_ds.spark.session.catalog.places import CREATE, place_of
-        from delta_ds.spark.session.writes.new_table import NewTable
+        from delta_ds.spark.session.catalog.places import CREATE, create_empty, place_of
+        from delta_ds.spark.session.writes.write import NewTable
 
         mode = CREATE if self._mode == create.IF_NOT_EXISTS else self._mode
         place = place_of(self._spark, name, self._location, mode)

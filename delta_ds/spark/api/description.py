@@ -11,15 +11,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructField as SparkStructField
 
 from delta_ds.api.delta_log import DeltaLog
+from delta_ds.conditions.columns import NEW_CHECK_CONSTRAINT_VIOLATION
 from delta_ds.conditions.data import UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT
-from delta_ds.conditions.definitions import NEW_CHECK_CONSTRAINT_VIOLATION
 from delta_ds.exceptions import InvalidArgumentError, UnsupportedFeatureError
 from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES, DROP_IF_EXISTS
 from delta_ds.kernel.format.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.format.schema.char_varchar import declared_type
-from delta_ds.kernel.transaction.alter import clustering, constraints, identity
+from delta_ds.kernel.transaction.alter import clustering, definitions, identity
 from delta_ds.kernel.transaction.alter import columns as alter_columns
 from delta_ds.kernel.transaction.alter import properties as alter_properties
 from delta_ds.kernel.transaction.alter.change_column import alter_column
@@ -421,7 +421,7 @@ class TableDescription:
     def _add_constraint(self, name: str, expression: str) -> None:
         spark, log = self._handle.spark, self._handle.log
         if isinstance(log, DeltaLog):
-            constraints.add_constraint(
+            definitions.add_constraint(
                 log, name, expression, lambda text: self._check(read(spark, self._handle.options), name, text)
             )
             return
@@ -454,7 +454,7 @@ class TableDescription:
         1
         """
         if_exists = ifExists or is_set(self._handle.spark, DROP_IF_EXISTS.full_name, False)
-        run(self._handle.log, constraints.drop_constraint, name, if_exists=if_exists)
+        run(self._handle.log, definitions.drop_constraint, name, if_exists=if_exists)
 
     def clusterBy(self, columns: Sequence[str]) -> None:
         """Change the clustering columns of a clustered table; without columns, clustering ends.

@@ -352,7 +352,7 @@ class DeltaTable(TableDescription, Shown):
         |  3|      insert|              1|
         +---+------------+---------------+
         """
-        from delta_ds.spark.commands.changes import run_changes
+        from delta_ds.spark.commands.describe import run_changes
 
         return run_changes(self._handle, start, end, net, keys)
 
@@ -511,7 +511,7 @@ class DeltaTable(TableDescription, Shown):
         >>> DeltaTable.forPath(spark, "examples/data/sales").maintain(dryRun=True).steps[0].command
         'REORG'
         """
-        from delta_ds.spark.commands.maintain import run_maintenance
+        from delta_ds.spark.commands.vacuum import run_maintenance
 
         return run_maintenance(self._handle, vacuum, dryRun)
 

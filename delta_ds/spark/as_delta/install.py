@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_ds.spark.as_delta.auto_register import install_auto_register
-from delta_ds.spark.as_delta.package import install_package, other_package
+from delta_ds.spark.as_delta.settings import install_package, other_package
 
 
 def install_as_delta() -> str | None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.files.write.paths import Written
+    from delta_ds.kernel.files.write.write_spec import Written
     from delta_ds.kernel.format.schema.types import DataType, StructType
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.spark.commands.handle import Handle

@@ -31,8 +31,8 @@ from delta_ds.kernel.format.options.write import checked_codec
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.transaction.pending import tracks_rows
+from delta_ds.kernel.transaction.write.intent import has_transaction
 from delta_ds.kernel.transaction.write.plan import WritePlan
-from delta_ds.kernel.transaction.write.target import has_transaction
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.kinds.frames import frame_of
@@ -44,7 +44,7 @@ from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import run_tasks, staging
-from delta_ds.spark.engines.portable.auto_compaction import compact_after
+from delta_ds.spark.engines.portable.writer import compact_after
 from delta_ds.spark.engines.seam.shipping import bring_package
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.origin import of_session
 from delta_ds.spark.base.kinds.session_kind import kind_of
-from delta_ds.spark.errors.job_failures import failed_jobs
-from delta_ds.spark.errors.translation import delta_errors, each_method
+from delta_ds.spark.errors.translation import delta_errors, each_method, failed_jobs
 
 _C = TypeVar("_C", bound=type)
 _F = TypeVar("_F", bound=Callable[..., Any])

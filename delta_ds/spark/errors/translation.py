@@ -5,6 +5,10 @@ error that leaves this half is of two classes: its own of `delta_ds.exceptions`,
 for the condition. Whatever the data source raises in Python processes of Spark, or in a callback from the JVM, comes
 back as text inside an exception of Spark, from which it is made again. Classic sessions and Spark Connect write the
 same text.
+
+Jobs that Spark gave up, as one short `JobFailedError`.
+
+Py4j's own error of such a failure says it in two hundred lines of Java, without the table.
 """
 
 from __future__ import annotations
@@ -21,12 +25,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from delta_ds import exceptions
 from delta_ds.conditions.index import family as family_of
 from delta_ds.conditions.record import Family
-from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.exceptions import DeltaError, InvalidOptionError, JobFailedError
 from delta_ds.spark.base.kinds.environment import explain_failure
-from delta_ds.spark.errors.java_errors import find_read_failure, shorten, without_logged_java
+from delta_ds.spark.errors.java_errors import (
+    chain,
+    find_read_failure,
+    first_line,
+    shorten,
+    without_logged_java,
+)
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
+
 
 _C = TypeVar("_C", bound=type)
 
@@ -303,3 +314,34 @@ def convert_exception(
         cause = getattr(found, "_cause", None)
         ours = cause if isinstance(cause, DeltaError) else None
     return found if ours is None else as_spark_error(ours, _stream_class(found))
+
+
+@contextmanager
+def failed_jobs(what: str) -> Iterator[None]:
+    """Raise a job failure of Spark as `JobFailedError`.
+
+    What pyspark itself makes an exception of, such as a division by zero in the query, stays as it is.
+
+    Parameters
+    ----------
+    what
+        The write or command, and its table.
+
+    Raises
+    ------
+    JobFailedError
+        With py4j's error as its cause, which then says less of itself; `java_exception` has it all.
+    """
+    try:
+        yield
+    except Exception as error:
+        causes = list(chain(getattr(error, "java_exception", None)))
+        if not causes or as_delta_error(error) is not None:
+            raise
+        reason = first_line(causes[-1])
+        shorten(error)
+        raise JobFailedError(
+            f"{what} failed in Spark: {reason}. Nothing was committed, and what was written has been deleted as far as "
+            "that was possible; VACUUM removes the rest",
+            parameters={"reason": reason},
+        ) from error

@@ -35,7 +35,7 @@ from delta_ds.spark.base.table_names import (
 )
 from delta_ds.spark.engines import monkeypatch
 from delta_ds.spark.engines.session_facts import with_facts_of_reads
-from delta_ds.spark.session import reports, state, streams
+from delta_ds.spark.session import state, streams
 from delta_ds.spark.session.names import options_named
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writer_v2 import PathWriter
@@ -60,7 +60,7 @@ def install(spark: SparkSession) -> None:
     with _lock:
         for patch in _patches(is_connect(spark)):
             monkeypatch.apply(*patch)
-        reports.install(is_connect(spark))
+        state.install(is_connect(spark))
         if is_connect(spark):
             _connect_ids.add(spark.session_id)  # type: ignore[attr-defined]
         else:
@@ -79,7 +79,7 @@ def uninstall(spark: SparkSession) -> None:
         if not installed_sessions(connect):
             for owner, name, _, _ in _patches(connect):
                 monkeypatch.undo(owner, name)
-            reports.uninstall(connect)
+            state.uninstall(connect)
 
 
 def installed_sessions(connect: bool) -> list[SparkSession]:

@@ -3,17 +3,25 @@
 So `.format`, `.option`, `.mode`, `.partitionBy` and the like need no replacement. A classic reader or writer keeps it
 in the JVM, one of Spark Connect in its own attributes. Getters of the JVM are protected in Scala, public in bytecode.
 Source: Spark, `DataFrameReader.scala` and `DataFrameWriter.scala`; the same from 4.1 to 4.3.
+
+Raise failures that Spark reports of this package as its errors.
+
+A DataFrame fails when it is used, long after `load`, in calls that are none of this package's. Classic sessions and
+Spark Connect each have one function that every failure goes through.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+from types import ModuleType
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base.kinds.kind import is_connect
+from delta_ds.spark.errors.translation import convert_exception
 
 _SEPARATOR = "\0"
 
@@ -178,3 +186,41 @@ def _names(option: Any) -> tuple[str, ...]:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
+
+
+_NAME = "convert_exception"
+_ORIGINAL = "_delta_ds_original"
+
+
+def install(connect: bool) -> None:
+    """Make pyspark raise this package's errors; doing so again is harmless."""
+    module = _module(connect)
+    original = getattr(module, _NAME)
+    if hasattr(original, _ORIGINAL):
+        return
+
+    @functools.wraps(original)
+    def replacement(*arguments: Any, **keywords: Any) -> BaseException:
+        return convert_exception(original, *arguments, **keywords)
+
+    setattr(replacement, _ORIGINAL, original)
+    setattr(module, _NAME, replacement)
+
+
+def uninstall(connect: bool) -> None:
+    """Restore pyspark's function; does nothing where it is in place."""
+    module = _module(connect)
+    original = getattr(getattr(module, _NAME), _ORIGINAL, None)
+    if original is not None:
+        setattr(module, _NAME, original)
+
+
+def _module(connect: bool) -> ModuleType:
+    if connect:
+        # It has the function under a name of its own.
+        import pyspark.sql.connect.client.core as core
+
+        return core
+    from pyspark.errors.exceptions import captured
+
+    return captured

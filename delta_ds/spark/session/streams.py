@@ -30,7 +30,7 @@ from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session import state
 from delta_ds.spark.session.names import catalog_of, options_named
-from delta_ds.spark.session.writes.options import with_facts, with_layout
+from delta_ds.spark.session.writes.request import with_facts, with_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,10 +13,21 @@ from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE
 from delta_ds.spark.base.table_names import FORMAT, is_ours, with_path
 from delta_ds.spark.engines.arguments import public_methods
 from delta_ds.spark.session.conditions import column_name, sql_of
-from delta_ds.spark.session.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, NewTable, as_new_table
-from delta_ds.spark.session.writes.request import WRITE_PARTITIONS, WRITE_TO, WriteRequest
-from delta_ds.spark.session.writes.target import existing_table, find_table
-from delta_ds.spark.session.writes.write import write
+from delta_ds.spark.session.writes.request import (
+    WRITE_PARTITIONS,
+    WRITE_TO,
+    WriteRequest,
+    existing_table,
+    find_table,
+)
+from delta_ds.spark.session.writes.write import (
+    CREATE,
+    CREATE_OR_REPLACE,
+    REPLACE,
+    NewTable,
+    as_new_table,
+    write,
+)
 from delta_ds.spark.session.writing import as_existing_name
 
 if TYPE_CHECKING:

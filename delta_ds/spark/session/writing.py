@@ -11,7 +11,6 @@ from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel.format.options.write import ERROR, IGNORE
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, save_mode
 from delta_ds.spark.base.table_names import with_path
-from delta_ds.spark.session.writes.new_table import CREATE, CREATE_OR_REPLACE, NewTable, as_new_table
 from delta_ds.spark.session.writes.request import (
     APPEND_AS_TABLE,
     INSERT_INTO,
@@ -19,7 +18,7 @@ from delta_ds.spark.session.writes.request import (
     SAVE,
     WriteRequest,
 )
-from delta_ds.spark.session.writes.write import write
+from delta_ds.spark.session.writes.write import CREATE, CREATE_OR_REPLACE, NewTable, as_new_table, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

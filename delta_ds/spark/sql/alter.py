@@ -17,7 +17,7 @@ from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.format.schema.types import StructField, StructType
 from delta_ds.kernel.transaction.alter import columns as alter_columns
 from delta_ds.kernel.transaction.alter.change_column import change_columns
-from delta_ds.kernel.transaction.alter.replace_columns import replace_columns
+from delta_ds.kernel.transaction.alter.schema_change import replace_columns
 from delta_ds.spark.api.table import DeltaTable
 from delta_ds.spark.base.ddl_types import to_kernel
 from delta_ds.spark.base.schema import dotted, quoted

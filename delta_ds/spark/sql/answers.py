@@ -33,9 +33,9 @@ from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.engines.classic.jvm import Jvm, java_error
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
+from delta_ds.spark.session.catalog.classes import session_of
 from delta_ds.spark.session.catalog.entries import Entry, check_address
 from delta_ds.spark.session.catalog.named import named_catalog, place_options, schemas_of, tables_of
-from delta_ds.spark.session.catalog.sessions import session_of
 from delta_ds.spark.session.catalog.tables import (
     Held,
     OpenTable,

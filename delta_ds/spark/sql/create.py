@@ -28,13 +28,18 @@ from delta_ds.records import replace
 from delta_ds.spark.base.ddl_types import to_kernel
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.table_names import is_ours, without_path
-from delta_ds.spark.session.catalog.creation import create_empty
 from delta_ds.spark.session.catalog.entries import RESERVED, check_address
 from delta_ds.spark.session.catalog.named import check_provider, named_catalog
-from delta_ds.spark.session.catalog.places import CREATE, Place, place_in_catalog, place_named, place_of
+from delta_ds.spark.session.catalog.places import (
+    CREATE,
+    Place,
+    create_empty,
+    place_in_catalog,
+    place_named,
+    place_of,
+)
 from delta_ds.spark.session.catalog.tables import opened
-from delta_ds.spark.session.writes.new_table import NewTable, as_new_table
-from delta_ds.spark.session.writes.write import write
+from delta_ds.spark.session.writes.write import NewTable, as_new_table, write
 from delta_ds.spark.session.writing import as_existing_name
 
 if TYPE_CHECKING:

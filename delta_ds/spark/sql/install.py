@@ -12,9 +12,8 @@ from delta_ds.spark.base.session_conf import CATALOG_CLASS, CATALOG_CONF, WRAP_C
 from delta_ds.spark.base.sql_grammar.grammar import HEADS
 from delta_ds.spark.base.table_names import DELTA, claim_delta, our_names
 from delta_ds.spark.engines.classic.jvm import Jvm
-from delta_ds.spark.session.catalog.classes import is_published, publish, static
+from delta_ds.spark.session.catalog.classes import is_published, publish, remember, static
 from delta_ds.spark.session.catalog.named import NAMED_CLASS, SPARK_PREFIX, named_catalogs
-from delta_ds.spark.session.catalog.sessions import remember
 from delta_ds.spark.session.names import use_catalog
 from delta_ds.spark.sql.answers import Answers
 from delta_ds.spark.sql.streams import StreamCatalog

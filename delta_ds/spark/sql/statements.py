@@ -43,7 +43,7 @@ from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.session.catalog import places as names
 from delta_ds.spark.session.catalog.places import CREATE, Place, foreign_entry, is_view, place_of
-from delta_ds.spark.session.writes.target import find_table
+from delta_ds.spark.session.writes.request import find_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

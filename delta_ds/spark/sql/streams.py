@@ -17,10 +17,9 @@ from delta_ds.spark.base.table_names import FORMAT, without_path
 from delta_ds.spark.engines.portable.source import DeltaSource
 from delta_ds.spark.engines.portable.streaming.resolve_source import columns_of, open_source
 from delta_ds.spark.session import streams
-from delta_ds.spark.session.catalog.creation import create_empty
-from delta_ds.spark.session.catalog.places import CREATE, find_table, name_parts, place_of
+from delta_ds.spark.session.catalog.places import CREATE, create_empty, find_table, name_parts, place_of
 from delta_ds.spark.session.catalog.tables import StreamedTable, table_held
-from delta_ds.spark.session.writes.new_table import NewTable
+from delta_ds.spark.session.writes.write import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

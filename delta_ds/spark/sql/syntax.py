@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.schema import STATEMENT_UNREADABLE
-from delta_ds.conditions.syntax import (
+from delta_ds.conditions.expressions import (
     DUPLICATE_CLAUSES,
     DUPLICATE_KEY,
     OPERATION_NOT_ALLOWED_IN_TEXT,
     UNBOUND_SQL_PARAMETER,
 )
+from delta_ds.conditions.schema import STATEMENT_UNREADABLE
 
 if TYPE_CHECKING:
     from delta_ds.exceptions import PredicateError

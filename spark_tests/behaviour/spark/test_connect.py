@@ -38,7 +38,7 @@ from delta_ds.exceptions import (
     VersionNotFoundError,
 )
 from delta_ds.kernel.transaction.alter import create
-from delta_ds.spark.session import reports
+from delta_ds.spark.session import state
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.spark.connect_server import (
     DEPENDENCIES,
@@ -562,11 +562,11 @@ def milliseconds(moment: Any) -> int:
 
 
 def report_as_spark_does(spark: SparkSession) -> None:
-    reports.uninstall(True)
+    state.uninstall(True)
 
 
 def report_as_ours(spark: SparkSession) -> None:
-    reports.install(True)
+    state.install(True)
 
 
 class TestErrors:
@@ -583,7 +583,7 @@ class TestErrors:
         def condition(spark: SparkSession) -> tuple[str | None, str | None, bool]:
             from pyspark.errors import AnalysisException
 
-            reports.install(True)
+            state.install(True)
             try:
                 read(spark, str(SALES)).where("nothing = 1").count()
             except DeltaError:

@@ -13,9 +13,8 @@ from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.storage.log_store import ConditionalLogStore
-from delta_ds.kernel.transaction.write.intent import batch_intent
+from delta_ds.kernel.transaction.write.intent import WriteTarget, batch_intent
 from delta_ds.kernel.transaction.write.plan import plan_write
-from delta_ds.kernel.transaction.write.target import WriteTarget
 from delta_ds.kernel.transaction.write.task import write_rows
 from delta_ds.spark.engines.portable.writer import DeltaWriter, TaskMessage
 

@@ -20,7 +20,7 @@ from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.kernel.transaction.alter.columns import add_columns, drop_columns, rename_column
 from delta_ds.kernel.transaction.alter.create import create_table
 from delta_ds.kernel.transaction.alter.properties import set_properties
-from delta_ds.kernel.transaction.alter.replace_columns import replace_columns
+from delta_ds.kernel.transaction.alter.schema_change import replace_columns
 
 MODES = ("none", "name", "id")
 # What drops columns together with files, which tables with column mapping and a feed do not allow.

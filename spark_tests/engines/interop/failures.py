@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.format.schema.types import INTEGER, STRING, StructField, StructType
-from delta_ds.kernel.transaction.alter import constraints
+from delta_ds.kernel.transaction.alter import definitions
 from delta_ds.kernel.transaction.alter.create import create_table
 from delta_ds.testing import TableBuilder
 
@@ -69,7 +69,7 @@ def partitioned(path: Path) -> None:
 def guarded(path: Path) -> None:
     schema = StructType((StructField("id", INTEGER, False), StructField("s", STRING)))
     create_table(DeltaLog(path), schema)
-    constraints.add_constraint(DeltaLog(path), "positive", "id > 0", lambda _: None)
+    definitions.add_constraint(DeltaLog(path), "positive", "id > 0", lambda _: None)
 
 
 def append_only(path: Path) -> None:

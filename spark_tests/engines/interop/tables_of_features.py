@@ -21,7 +21,7 @@ from delta_ds.kernel.format.schema.types import (
 from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.kernel.transaction.alter.clustering import cluster_by
 from delta_ds.kernel.transaction.alter.columns import add_columns
-from delta_ds.kernel.transaction.alter.constraints import add_constraint, drop_constraint
+from delta_ds.kernel.transaction.alter.definitions import add_constraint, drop_constraint
 from delta_ds.kernel.transaction.alter.properties import (
     add_feature_support,
     set_properties,

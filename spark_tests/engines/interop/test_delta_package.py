@@ -76,6 +76,6 @@ def test_the_version_is_that_of_the_delta_spark_whose_names_these_are():
 def test_the_call_says_that_delta_spark_stays():
     import delta
 
-    from delta_ds.spark.as_delta.package import other_package
+    from delta_ds.spark.as_delta.settings import other_package
 
     assert other_package() == delta.__file__

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delta_ds.kernel.base.value_types import parse_size
-from delta_ds.kernel.format.options.ignored_settings import SETTINGS
-from delta_ds.kernel.format.options.machinery_settings import MACHINERY
+from delta_ds.kernel.format.options.ignored_settings import MACHINERY, SETTINGS
 from delta_ds.kernel.format.options.session_facts import DEFAULTS_PREFIX
 from delta_ds.kernel.format.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX, VACUUM_LOGGING
 from spark_tests.engines.interop.delta_spark import DeltaSpark

@@ -26,8 +26,8 @@ from delta_ds import (
 )
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.storage import store_errors as backoff
+from delta_ds.kernel.storage.coordination.coordinator import ProposedCommit
 from delta_ds.kernel.storage.coordination.log_store import CoordinatedLogStore
-from delta_ds.kernel.storage.coordination.records import ProposedCommit
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.transaction.unity.coordinator import UnityCatalog
 

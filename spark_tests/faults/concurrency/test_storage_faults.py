@@ -40,9 +40,8 @@ from delta_ds.kernel.storage import store_errors as backoff
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.kernel.transaction.alter.properties import set_properties
-from delta_ds.kernel.transaction.write.intent import stream_intent
+from delta_ds.kernel.transaction.write.intent import WriteTarget, newest_snapshot, stream_intent
 from delta_ds.kernel.transaction.write.plan import plan_write
-from delta_ds.kernel.transaction.write.target import WriteTarget, newest_snapshot
 from delta_ds.kernel.transaction.write.task import write_rows
 from spark_tests.faults.concurrency import row_commands
 from spark_tests.faults.concurrency.faulty_storage import KINDS, LOST, REFUSED, REPEATED, Fault, FaultyStorage

@@ -49,17 +49,16 @@ from delta_ds.kernel.format.schema.types import LONG, StructField, StructType
 from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.kernel.transaction.alter.clustering import cluster_by
 from delta_ds.kernel.transaction.alter.columns import add_columns, drop_columns, rename_column
-from delta_ds.kernel.transaction.alter.constraints import add_constraint, drop_constraint
+from delta_ds.kernel.transaction.alter.definitions import add_constraint, drop_constraint
 from delta_ds.kernel.transaction.alter.properties import (
     add_feature_support,
     set_properties,
     unset_properties,
     upgrade_table_protocol,
 )
-from delta_ds.kernel.transaction.alter.replace_columns import replace_columns
-from delta_ds.kernel.transaction.write.intent import stream_intent
+from delta_ds.kernel.transaction.alter.schema_change import replace_columns
+from delta_ds.kernel.transaction.write.intent import WriteTarget, newest_snapshot, stream_intent
 from delta_ds.kernel.transaction.write.plan import plan_write
-from delta_ds.kernel.transaction.write.target import WriteTarget, newest_snapshot
 from delta_ds.kernel.transaction.write.task import write_rows
 from spark_tests.behaviour.cli.commands import COMMAND_LINES, command_line
 from spark_tests.faults.corrupted.damage import copied

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.transaction.alter.constraints import add_constraint
+from delta_ds.kernel.transaction.alter.definitions import add_constraint
 from delta_ds.testing import CheckpointKind, TableBuilder, remove_action
 
 FEATURES = ["deletionVectors", "v2Checkpoint", "timestampNtz"]

@@ -8,8 +8,7 @@ import pytest
 
 from delta_ds.conditions.index import all_conditions
 from delta_ds.kernel.base.environment import VARIABLES
-from delta_ds.kernel.format.options.ignored_settings import SETTINGS
-from delta_ds.kernel.format.options.machinery_settings import MACHINERY
+from delta_ds.kernel.format.options.ignored_settings import MACHINERY, SETTINGS
 from delta_ds.kernel.format.options.read import READ_OPTIONS
 from delta_ds.kernel.format.options.stream_read import STREAM_READ_OPTIONS
 from delta_ds.kernel.format.options.write import WRITE_OPTIONS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.tables import BLAME_COLUMNS_TAKEN, ROW_TRACKING_NOT_ENABLED
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.files.read.metadata_column import METADATA_COLUMN
+from delta_ds.kernel.files.read.file_columns import METADATA_COLUMN
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import DEFAULT_AHEAD_BYTES, Scan
 from delta_ds.kernel.format.expressions.tree import columns as columns_of

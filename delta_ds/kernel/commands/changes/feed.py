@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.log import LOG_FILE_OF_CHANGES_NOT_FOUND
 from delta_ds.conditions.options import NO_START_FOR_CDC_READ
+from delta_ds.conditions.protocol import LOG_FILE_OF_CHANGES_NOT_FOUND
 from delta_ds.conditions.streaming import (
     CDC_START_VERSION_AFTER_LATEST,
     CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA,

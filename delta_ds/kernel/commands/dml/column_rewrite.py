@@ -14,7 +14,7 @@ import pyarrow as pa
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.rows.pipeline import RowPipeline
-from delta_ds.kernel.files.write import paths
+from delta_ds.kernel.files.write import write_spec
 from delta_ds.kernel.files.write.column_replacement import can_replace, replace_columns
 from delta_ds.kernel.files.write.columns import file_columns
 from delta_ds.kernel.files.write.footer_statistics import FooterStatistics, read_footer
@@ -149,7 +149,7 @@ class ColumnRewrite:
         self._storage.fsync([path])
         count, statistics = self._statistics.of(path, size)
         body: AddFile = {
-            "path": paths.encode(path),
+            "path": write_spec.encode(path),
             "partitionValues": self._partition_values(piece),
             "size": size,
             "modificationTime": time.time_ns() // 1_000_000,
@@ -161,7 +161,7 @@ class ColumnRewrite:
 
     def abort(self) -> None:
         """Delete all that was written."""
-        discard(self._storage, [paths.encode(path) for path in self._written])
+        discard(self._storage, [write_spec.encode(path) for path in self._written])
 
     def _groups(self, footer: pq.FileMetaData, rows: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         """A Parquet file in memory for each row group."""
@@ -191,8 +191,8 @@ class ColumnRewrite:
     def _new_path(self, piece: FileSlice) -> str:
         spec = self._spec
         if spec.random_prefixes:
-            folder = paths.random_prefix(RANDOM_PREFIX_LENGTH.of(spec.properties))
+            folder = write_spec.random_prefix(RANDOM_PREFIX_LENGTH.of(spec.properties))
         else:
             folder = partition_folders.text(zip(spec.partition_columns, piece.partition_values, strict=True))
-        name = paths.file_name("part", self._task, 0, spec.codec)
+        name = write_spec.file_name("part", self._task, 0, spec.codec)
         return "/".join(part for part in (self._folder, folder, name) if part)

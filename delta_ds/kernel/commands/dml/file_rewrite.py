@@ -24,7 +24,7 @@ from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
 from delta_ds.kernel.files.read.data_file import errors_name_file
 from delta_ds.kernel.files.read.decoding import BATCH_ROWS
-from delta_ds.kernel.files.read.metadata_column import ROW_TRACKING_FIELDS
+from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.rows.pipeline import RowPipeline

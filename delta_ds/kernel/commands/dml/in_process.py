@@ -25,7 +25,7 @@ from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.kernel.transaction.write.target import has_transaction
+from delta_ds.kernel.transaction.write.intent import has_transaction
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass
 

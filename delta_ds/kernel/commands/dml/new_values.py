@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import field_of
-from delta_ds.kernel.files.read.exists_default import repeat
+from delta_ds.kernel.files.read.column_conversion import repeat
 from delta_ds.kernel.files.rows.casts import Casting, compile_column
 from delta_ds.kernel.files.rows.expressions import RowExpression
 from delta_ds.kernel.format.expressions.coercion import is_nested

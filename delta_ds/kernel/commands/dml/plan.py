@@ -8,8 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection
 
-from delta_ds.kernel.files.rows.generated import generation_expression
-from delta_ds.kernel.files.rows.identity import is_identity
+from delta_ds.kernel.files.rows.generated import generation_expression, is_identity
 from delta_ds.kernel.files.rows.plan import ColumnsOf, plan_changed_rows
 from delta_ds.kernel.files.write.write_spec import write_spec
 from delta_ds.kernel.format.features import (

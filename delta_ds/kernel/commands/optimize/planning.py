@@ -13,14 +13,17 @@ import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import field_of, integers, numbers
 from delta_ds.kernel.commands.optimize import bins, zcubes
-from delta_ds.kernel.commands.optimize.checks import (
+from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
+from delta_ds.kernel.commands.optimize.request import (
+    FULL,
+    REORG,
+    UNMAP,
+    OptimizeRequest,
     check_kind,
     clustering_curve_columns,
     partition_predicate,
     zorder_columns,
 )
-from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
-from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
 from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, ClusteringCurve, Numbers

@@ -1,15 +1,46 @@
-"""What an OPTIMIZE is asked to do, and the file sizes it aims at."""
+"""What an OPTIMIZE is asked to do, the checks of it, and the file sizes it aims at.
+
+Source: delta-spark, `OptimizeTableCommand.run` and `validateZorderByColumns`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.commands import (
+    CLUSTERING_WITH_PARTITION_PREDICATE,
+    CLUSTERING_WITH_ZORDER_BY,
+    DATATYPE_MISMATCH_INVALID_ORDERING_TYPE,
+    OPTIMIZE_FULL_NOT_SUPPORTED,
+    ZORDERING_COLUMN_DOES_NOT_EXIST,
+    ZORDERING_ON_COLUMN_WITHOUT_STATS,
+    ZORDERING_ON_PARTITION_COLUMN,
+)
+from delta_ds.conditions.expressions import FAILED_RECOGNIZE_PREDICATE
+from delta_ds.conditions.options import NON_PARTITION_COLUMN_REFERENCE
+from delta_ds.exceptions import CorruptLogFileError, InvalidOptionError, PredicateError
 from delta_ds.kernel.base.value_types import parse_boolean, parse_size
+from delta_ds.kernel.files.write.columns import file_columns
+from delta_ds.kernel.files.write.statistics import statistics_columns
+from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN
+from delta_ds.kernel.format.expressions import evaluate
+from delta_ds.kernel.format.expressions.bind import bind
+from delta_ds.kernel.format.expressions.sql import parse_predicate
+from delta_ds.kernel.format.expressions.tree import Expression, columns, conjunction
+from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.options import settings
 from delta_ds.kernel.format.options.session_facts import CODEC
+from delta_ds.kernel.format.schema import column_paths
+from delta_ds.kernel.format.schema.column_mapping import physical_path
+from delta_ds.kernel.format.schema.column_paths import Path, find, show
+from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.records import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.files.write.write_spec import WriteSpec
+    from delta_ds.kernel.log.snapshot import Snapshot
+
 
 COMPACT = "compact"
 ZORDER = "zorder"
@@ -141,3 +172,149 @@ class OptimizeRequest:
         names = {f.name for f in fields(OptimizeSettings)}
         assert names.issuperset(changes)
         return replace(self, settings=replace(self.settings, **changes))
+
+
+_NO_ORDER = frozenset(["variant", "geometry", "geography", "interval"])
+
+
+def check_kind(snapshot: Snapshot, request: OptimizeRequest) -> None:
+    """Refuse operations that clustered tables, or tables that are not clustered, do not have.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        Z-order or a predicate on a clustered table, FULL on another one.
+    """
+    table = snapshot.storage.url
+    if request.kind == FULL and not snapshot.clustering_columns:
+        raise OPTIMIZE_FULL_NOT_SUPPORTED(table=table)
+    if not snapshot.protocol.supports(CLUSTERING):
+        return
+    if request.where:
+        raise CLUSTERING_WITH_PARTITION_PREDICATE(
+            table=table, where=request.where, predicates=" ".join(request.where)
+        )
+    if request.kind == ZORDER or request.columns:
+        raise CLUSTERING_WITH_ZORDER_BY(table=table, zOrderBy=", ".join(request.columns))
+
+
+def clustering_curve_columns(snapshot: Snapshot) -> tuple[Path, ...]:
+    """The columns that a clustered table is clustered by.
+
+    Raises
+    ------
+    CorruptLogFileError
+        One is no column of the table.
+    """
+    columns = tuple(tuple(path) for path in snapshot.clustering_columns)
+    missing = [path for path in columns if find(snapshot.schema, path) is None]
+    if missing:
+        raise CorruptLogFileError(
+            f"the metadata domain {CLUSTERING_DOMAIN} of version {snapshot.version} of {snapshot.storage.url} names "
+            f"{show(missing[0])}, which is no column of the table. Set the clustering columns anew with ALTER TABLE "
+            "... CLUSTER BY"
+        )
+    return columns
+
+
+def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str) -> Expression | None:
+    """The predicates of a request as one on partition columns only; None for no predicate.
+
+    Raises
+    ------
+    PredicateError
+        One cannot be parsed, names another column than a partition column, or uses what only Spark can evaluate.
+    """
+    if not texts:
+        return None
+    trees = [_parse_where(text) for text in texts]
+    partitions = {name.lower() for name in snapshot.partition_columns}
+    for column in (column for tree in trees for column in columns(tree)):
+        if column.path[0].lower() not in partitions or len(column.path) > 1:
+            raise NON_PARTITION_COLUMN_REFERENCE(
+                columnName=show(column.path),
+                table=snapshot.storage.url,
+                columnList=snapshot.partition_columns,
+            )
+    whole = conjunction(trees)
+    assert whole is not None
+    bound = bind(whole, snapshot.schema, timezone)
+    outside = evaluate.unevaluable(bound)
+    if outside is not None:
+        raise PredicateError(
+            f"the predicate {' AND '.join(texts)} on {snapshot.storage.url} uses {outside}, which only Spark can "
+            "evaluate. Nothing was written; compare partition columns with constants",
+            parameters={"predicate": list(texts)},
+        )
+    return whole
+
+
+def _parse_where(text: str) -> Expression:
+    try:
+        return parse_predicate(text)
+    except PredicateError as error:
+        raise FAILED_RECOGNIZE_PREDICATE(predicate=text, reason=error.text) from error
+
+
+def zorder_columns(snapshot: Snapshot, names: Sequence[str], files: WriteSpec | None) -> tuple[Path, ...]:
+    """The logical paths of the columns to order by, in the schema's case; one that is named twice counts once.
+
+    Parameters
+    ----------
+    names
+        As written in Spark SQL.
+    files
+        How files are written, which says what columns have statistics; None: they need not have any.
+
+    Raises
+    ------
+    SchemaError
+        A column does not exist, or is a partition column.
+    UnsupportedOperationError
+        A column has no order, or no statistics.
+    """
+    paths = [_zorder_column(snapshot, name) for name in names]
+    if files is not None:
+        _check_statistics(snapshot, paths, files)
+    return tuple(dict.fromkeys(paths))
+
+
+def _zorder_column(snapshot: Snapshot, name: str) -> Path:
+    schema, table = snapshot.schema, snapshot.storage.url
+    partitions = {column.lower() for column in snapshot.partition_columns}
+    wanted = column_paths.parse_path(name)
+    if len(wanted) == 1 and wanted[0].lower() in partitions:
+        raise ZORDERING_ON_PARTITION_COLUMN(colName=name, table=table)
+    data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
+    found = column_paths.find(data, wanted)
+    if found is None:
+        nearest = column_paths.nearest_name(name, data.names)
+        hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(data.names[:20])}"
+        raise ZORDERING_COLUMN_DOES_NOT_EXIST(columnName=name, table=table, hint=hint, suggestion=nearest)
+    path, field = found
+    if not has_order(field.type):
+        raise DATATYPE_MISMATCH_INVALID_ORDERING_TYPE(
+            table=table, columnName=show(path), dataType=str(field.type)
+        )
+    return path
+
+
+def has_order(data_type: DataType) -> bool:
+    """Whether rows can be arranged by values of a type, as in Spark: not by maps and variants, at any depth."""
+    if isinstance(data_type, StructType):
+        return all(has_order(field.type) for field in data_type)
+    if isinstance(data_type, ArrayType):
+        return has_order(data_type.element)
+    if isinstance(data_type, MapType):
+        return False
+    return str(data_type).partition("(")[0].partition(" ")[0] not in _NO_ORDER
+
+
+def _check_statistics(snapshot: Snapshot, paths: Sequence[Path], files: WriteSpec) -> None:
+    leaves = [column.path for column in statistics_columns(files, file_columns(files))]
+    # A struct has statistics where any field of it has.
+    collected = {leaf[:depth] for leaf in leaves for depth in range(1, len(leaf) + 1)}
+    mode = snapshot.mapping_mode
+    lacking = [show(path) for path in paths if physical_path(snapshot.schema, path, mode) not in collected]
+    if lacking:
+        raise ZORDERING_ON_COLUMN_WITHOUT_STATS(table=snapshot.storage.url, cols=lacking)

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from delta_ds.kernel.files.read.ahead import in_order, threads_for
 from delta_ds.kernel.files.read.decoding import BATCH_ROWS
-from delta_ds.kernel.files.read.file_columns import Layouts
-from delta_ds.kernel.files.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
+from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, Layouts, row_tracking_as_columns
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.read.reader import read_slice
 from delta_ds.kernel.files.write.write_spec import WriteSpec, write_spec

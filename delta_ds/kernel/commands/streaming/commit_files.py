@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from delta_ds.conditions.streaming import SOURCE_IGNORE_DELETE, SOURCE_TABLE_IGNORE_CHANGES
 from delta_ds.kernel.commands.changes import CommitChanges, SliceMaker
 from delta_ds.kernel.commands.streaming.commits import StreamedCommit, data_changing, in_commit_time
-from delta_ds.kernel.commands.streaming.limits import Admission
+from delta_ds.kernel.commands.streaming.offsets import Admission
 from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.scan.scan import file_slices
 from delta_ds.kernel.format.options.stream_read import StreamReadOptions

@@ -5,6 +5,8 @@ of JSON. A stream that meets a change of schema, properties or protocol notes it
 with the newest entry.
 
 Source: delta-spark, `DeltaSourceMetadataTrackingLog`, `SchemaTrackingLog`, `DeltaSourceMetadataEvolutionSupport`.
+
+The version whose schema a stream reads with, in a form that every later process can use.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 from delta_ds.conditions.streaming import (
     SCHEMA_CHANGED_WITH_VERSION,
+    SCHEMA_NOT_SET,
     STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION,
     STREAMING_METADATA_EVOLUTION,
     STREAMING_SCHEMA_LOCATION_CONFLICT,
@@ -23,14 +26,15 @@ from delta_ds.conditions.streaming import (
 )
 from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.base.json_text import parse_json
-from delta_ds.kernel.commands.streaming.read_snapshot import (
-    delta_properties,
-    partition_schema,
-    without_writers_notes,
-)
 from delta_ds.kernel.format.actions import Metadata, Protocol
 from delta_ds.kernel.format.options.stream_read import ALWAYS, StreamReadOptions
-from delta_ds.kernel.format.schema.types import parse_schema, schema_to_json
+from delta_ds.kernel.format.schema.field_metadata import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_PREFIX,
+    INVARIANTS,
+)
+from delta_ds.kernel.format.schema.types import StructField, StructType, parse_schema, schema_to_json
 from delta_ds.kernel.format.schema.version_changes import (
     MappedChanges,
     incompatibility,
@@ -38,10 +42,49 @@ from delta_ds.kernel.format.schema.version_changes import (
     with_physical_names,
 )
 from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.store_options import without_coordinator
 from delta_ds.records import dataclass, replace
+
+
+def state_to_read(snapshot: Snapshot) -> TableState:
+    """The protocol and metadata that a stream reads a snapshot with.
+
+    Raises
+    ------
+    SchemaError
+        The table has no columns yet.
+    """
+    if not snapshot.schema.fields:
+        raise SCHEMA_NOT_SET(table=snapshot.storage.url, version=snapshot.version)
+    return snapshot.table_state
+
+
+def partition_schema(metadata: Metadata) -> StructType:
+    """The partition columns as a schema, in their order."""
+    found = (metadata.schema.find(name) for name in metadata.partition_columns)
+    return StructType(tuple(field for field in found if field is not None))
+
+
+def delta_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The table properties that mean something to Delta."""
+    return {name: text for name, text in properties.items() if name.startswith("delta.")}
+
+
+# Notes of writers in the metadata of a field, which are of no matter to readers.
+_WRITERS_NOTES = (IDENTITY_PREFIX, GENERATION_EXPRESSION, INVARIANTS, CURRENT_DEFAULT)
+
+
+def without_writers_notes(schema: StructType) -> tuple[StructField, ...]:
+    """The top-level fields without metadata for writers only, such as identity marks."""
+
+    def kept(metadata: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in metadata.items() if not key.startswith(_WRITERS_NOTES)}
+
+    return tuple(StructField(f.name, f.type, f.nullable, kept(f.metadata)) for f in schema)
+
 
 _VERSION_LINE = "v1"
 

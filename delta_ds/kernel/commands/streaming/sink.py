@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from delta_ds.conditions.transaction import TABLE_REPLACED_BEFORE_BATCH
-from delta_ds.events.streaming import BATCH_IS_THERE, BATCH_NOT_READ_BACK
+from delta_ds.events.reading import BATCH_IS_THERE, BATCH_NOT_READ_BACK
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.format.actions import Action
 from delta_ds.kernel.format.operations import STREAMING_UPDATE
@@ -26,8 +26,8 @@ from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.staging import Outcome, StagedFiles
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.transaction.write.finish import OperationDetails, finish_write, staged_files
+from delta_ds.kernel.transaction.write.intent import newest_snapshot
 from delta_ds.kernel.transaction.write.plan import WritePlan
-from delta_ds.kernel.transaction.write.target import newest_snapshot
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import replace
 

@@ -18,12 +18,17 @@ from delta_ds.kernel.commands.changes import CHANGE_FIELDS
 from delta_ds.kernel.commands.changes.key_codes import check_keys
 from delta_ds.kernel.commands.changes.net import Net, check_net
 from delta_ds.kernel.commands.streaming.commit_files import AddedFiles, ChangedRows, Piece
-from delta_ds.kernel.commands.streaming.commits import CommitReader
-from delta_ds.kernel.commands.streaming.limits import ALL_AVAILABLE, Admission, ReadLimits, default_limits
-from delta_ds.kernel.commands.streaming.log_files import lost_end
-from delta_ds.kernel.commands.streaming.offsets import StreamOffset, different_table
+from delta_ds.kernel.commands.streaming.commits import CommitReader, lost_end
+from delta_ds.kernel.commands.streaming.offsets import (
+    ALL_AVAILABLE,
+    Admission,
+    ReadLimits,
+    StreamOffset,
+    default_limits,
+    different_table,
+)
 from delta_ds.kernel.commands.streaming.read_schema import ReadSchema
-from delta_ds.kernel.commands.streaming.read_snapshot import state_to_read
+from delta_ds.kernel.commands.streaming.schema_log import state_to_read
 from delta_ds.kernel.commands.streaming.starting_point import StartingSnapshot, starting_version
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.format.options.stream_read import StreamReadOptions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.log import LOG_FILE_NOT_FOUND, TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION
+from delta_ds.conditions.protocol import LOG_FILE_NOT_FOUND, TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION
 from delta_ds.conditions.streaming import LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE
 from delta_ds.exceptions import LogError, TimestampOutOfRangeError, TruncatedLogError, VersionNotFoundError
 from delta_ds.kernel.commands.changes.commit import change_constants, file_sizes

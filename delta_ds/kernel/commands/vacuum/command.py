@@ -18,19 +18,24 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.conditions.maintenance import (
+from delta_ds.conditions.commands import (
     VACUUM_RETENTION_PERIOD_NEGATIVE,
     VACUUM_RETENTION_PERIOD_TOO_SHORT,
 )
 from delta_ds.events.commands import VACUUM_END_NOT_RECORDED
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.base.work import Phase, Work
-from delta_ds.kernel.commands.vacuum import lite
+from delta_ds.kernel.commands.vacuum import candidates
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, find_candidates
 from delta_ds.kernel.commands.vacuum.inventory import Inventory, read_inventory
-from delta_ds.kernel.commands.vacuum.needed import Needed, NeededPaths, exclude_paths
 from delta_ds.kernel.commands.vacuum.paths import Hidden
-from delta_ds.kernel.commands.vacuum.references import needed_paths, paths_added_since
+from delta_ds.kernel.commands.vacuum.references import (
+    Needed,
+    NeededPaths,
+    exclude_paths,
+    needed_paths,
+    paths_added_since,
+)
 from delta_ds.kernel.format.operations import VACUUM_END, VACUUM_START
 from delta_ds.kernel.format.properties import DELETED_FILE_RETENTION
 from delta_ds.kernel.log.segment import LogListing, list_log
@@ -157,7 +162,7 @@ def vacuum(
             return _result(found, dry_run=True)
         result = _delete(log, snapshot.version, found, horizon, record, work)
         if inventory is None:  # which may lack files
-            lite.write_mark(log.storage, reached)
+            candidates.write_mark(log.storage, reached)
         return result
 
 
@@ -197,11 +202,11 @@ def _candidates(
     storage = snapshot.storage
     hidden = Hidden(snapshot.table_state)
     listing = list_log(storage)
-    last = lite.last_version_before(snapshot, listing, horizon.cutoff_ms)
+    last = candidates.last_version_before(snapshot, listing, horizon.cutoff_ms)
     if mode == "lite":
-        commits = lite.commits_to_read(storage, listing, last)
+        commits = candidates.commits_to_read(storage, listing, last)
         needed = find_needed(snapshot, listing, horizon.cutoff_ms)
-        return lite.find_removed_files(storage, commits, needed, hidden, horizon.cutoff_ms), last
+        return candidates.find_removed_files(storage, commits, needed, hidden, horizon.cutoff_ms), last
     if inventory is not None:
         batches = iter(read_inventory(inventory, storage).to_batches())
     else:

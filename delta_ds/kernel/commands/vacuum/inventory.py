@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.conditions.maintenance import INVALID_INVENTORY_ROW, INVALID_INVENTORY_SCHEMA
+from delta_ds.conditions.commands import INVALID_INVENTORY_ROW, INVALID_INVENTORY_SCHEMA
 from delta_ds.events.commands import INVENTORY_ROWS_OUTSIDE
 from delta_ds.events.storage import LINK_NOT_FOLLOWED
 from delta_ds.kernel.base.arrow_buffers import integers, texts

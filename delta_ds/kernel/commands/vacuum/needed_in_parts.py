@@ -9,8 +9,13 @@ import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.vacuum.command import exactly_needed
-from delta_ds.kernel.commands.vacuum.needed import Needed, NeededHashes, PathHashes
-from delta_ds.kernel.commands.vacuum.references import needed_by_commits, needed_in_part
+from delta_ds.kernel.commands.vacuum.references import (
+    Needed,
+    NeededHashes,
+    PathHashes,
+    needed_by_commits,
+    needed_in_part,
+)
 from delta_ds.kernel.log.parts import Map, Part, parts_for_tasks
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.log.segment import LogListing

@@ -16,7 +16,7 @@ from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureEr
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import evaluate, unevaluable
 from delta_ds.kernel.format.expressions.functions_text import regex_of
-from delta_ds.kernel.format.expressions.time_patterns import formatter
+from delta_ds.kernel.format.expressions.temporal import formatter
 from delta_ds.kernel.format.expressions.tree import (
     Call,
     Cast,

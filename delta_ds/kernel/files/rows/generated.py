@@ -1,31 +1,53 @@
-"""Generated columns and defaults: values of columns that incoming rows lack.
+"""Generated and identity columns and defaults: values of columns that incoming rows lack.
 
 Source: PROTOCOL.md, "Generated Columns" and "Default Columns" (protocol-checklist sections 30 and 34); delta-spark,
 `ColumnWithDefaultExprUtils`.
+
+Where the number of tasks T is known, task p gives its i-th row the number n = i * T + p, counted from the first free
+value, as delta-spark does: the numbers are dealt out round robin. Elsewhere it is n = (i // B) * B * P + p * B + i % B:
+every task owns blocks of B numbers, so a task 0 with fewer than B rows counts without gaps, and others begin far off.
+Source: PROTOCOL.md, "Identity Columns" (protocol-checklist section 29); delta-spark, `IdentityColumn`.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from delta_ds.conditions.data import (
+    ARITHMETIC_OVERFLOW,
     GENERATED_COLUMNS_OF_EACH_OTHER,
+    IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
+    IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE,
     UNSUPPORTED_COLUMN_DEFAULT,
     UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
 )
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_OF_GENERATED
-from delta_ds.exceptions import PredicateError, UnsupportedFeatureError
+from delta_ds.exceptions import (
+    InvariantViolationError,
+    PredicateError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+)
+from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.files.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.evaluate import constant
 from delta_ds.kernel.format.expressions.tree import Call, Column, Literal, columns
-from delta_ds.kernel.format.features import COLUMN_DEFAULTS, GENERATED_COLUMNS
-from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT, GENERATION_EXPRESSION
-from delta_ds.kernel.format.schema.types import DataType, StructField, StructType, arrow_type
+from delta_ds.kernel.format.features import COLUMN_DEFAULTS, GENERATED_COLUMNS, IDENTITY_COLUMNS
+from delta_ds.kernel.format.schema.field_metadata import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
+from delta_ds.kernel.format.schema.types import LONG, DataType, StructField, StructType, arrow_type
 from delta_ds.records import dataclass, replace
 
 
@@ -168,3 +190,158 @@ def read_default(
             condition=clause.condition,
         )
     return default
+
+
+BLOCK = 1 << 20
+TASKS = 1 << 16
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One identity column whose values are generated.
+
+    Attributes
+    ----------
+    base
+        The first value not given out yet: `start + k * step` beyond the high water mark.
+    step
+        The distance of neighbouring values, not zero; its sign is the direction.
+    only_missing
+        Only rows in which the column is null get a value.
+    tasks
+        How many tasks generate values; None: not known.
+    """
+
+    column: str
+    base: int
+    step: int
+    only_missing: bool = False
+    tasks: int | None = None
+
+
+def is_identity(field: StructField, features: Collection[str]) -> bool:
+    """Whether the field is an identity column of a table with these supported features."""
+    return (
+        IDENTITY_COLUMNS.name in features
+        and IDENTITY_START in field.metadata
+        and IDENTITY_STEP in field.metadata
+    )
+
+
+def plan_identities(
+    table: StructType,
+    given: Collection[str],
+    features: Collection[str],
+    table_name: str,
+    *,
+    changed: bool = False,
+) -> tuple[Identity, ...]:
+    """The identity columns to fill, for rows that bring the columns `given` (the table's spelling).
+
+    Rows of the table that are `changed` have values already; those that are missing are filled in.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The rows have values for a column that is GENERATED ALWAYS.
+    SchemaError
+        The column's metadata or type is not that of an identity column.
+
+    Source: protocol-checklist ID-W-01 to ID-W-03.
+    """
+    found: list[Identity] = []
+    for field in table:
+        if not is_identity(field, features):
+            continue
+        identity = _identity(field, table_name)
+        if field.name not in given:
+            found.append(replace(identity, only_missing=changed))
+        elif not changed and not field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT):
+            raise IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED(colName=field.name, table=table_name)
+    return tuple(found)
+
+
+def _identity(field: StructField, table_name: str) -> Identity:
+    start, step = field.metadata[IDENTITY_START], field.metadata[IDENTITY_STEP]
+    mark = field.metadata.get(IDENTITY_HIGH_WATER_MARK)
+    numbers = [n for n in (start, step, mark) if n is not None]
+    sound = all(type(n) is int and _LOWEST <= n <= _HIGHEST for n in numbers)
+    if field.type != LONG or step == 0 or not sound:
+        raise IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE(
+            column=field.name, table=table_name, type=field.type, start=start, step=step, mark=mark
+        )
+    return Identity(field.name, first_value(start, step, mark), step)
+
+
+def first_value(start: int, step: int, mark: int | None) -> int:
+    """The first `start + k * step` (k not negative) beyond the mark in the direction of the step."""
+    return start if mark is None else start + max((mark - start) // step + 1, 0) * step
+
+
+class IdentityValues:
+    """The values that one task gives out for one identity column.
+
+    Parameters
+    ----------
+    identity
+        The column.
+    task
+        The number of the task, 0 to 65,535; no other task that writes the same commit may have it.
+    """
+
+    def __init__(self, identity: Identity, task: int) -> None:
+        if not 0 <= task < TASKS:
+            raise UnsupportedOperationError(
+                f"identity values can be generated by at most {TASKS} tasks of a write, this is task {task}; "
+                "coalesce() the rows into fewer partitions",
+            )
+        if identity.tasks is not None and task >= identity.tasks:
+            raise InvariantViolationError(
+                f"identity values were dealt out among {identity.tasks} tasks, and this is task {task} of them; "
+                "write again",
+            )
+        self.identity = identity
+        self.task = task
+        self.rows = 0
+        self._last: int | None = None
+
+    @property
+    def mark(self) -> int | None:
+        """The value given out last, the furthest in the direction of the step; None before the first."""
+        return self._last
+
+    def next(self, rows: int) -> pa.Array:
+        """The values of the next rows as an int64 array.
+
+        Raises
+        ------
+        InvariantViolationError
+            The values leave the range of a long.
+        """
+        import numpy as np
+
+        tasks = self.identity.tasks
+        if tasks is not None:
+            first, self.rows = self.rows * tasks + self.task, self.rows + rows
+            return integers(self._values(first, rows, tasks) if rows else np.empty(0, np.int64))
+        parts = []
+        end = self.rows + rows
+        while self.rows < end:
+            block, place = divmod(self.rows, BLOCK)
+            count = min(BLOCK - place, end - self.rows)
+            first = block * BLOCK * TASKS + self.task * BLOCK + place
+            parts.append(self._values(first, count))
+            self.rows += count
+        return integers(np.concatenate(parts) if parts else np.empty(0, np.int64))
+
+    def _values(self, number: int, count: int, apart: int = 1) -> Any:
+        import numpy as np
+
+        base, step = self.identity.base, self.identity.step * apart
+        first = base + number * self.identity.step
+        last = first + (count - 1) * step
+        if not all(_LOWEST <= value <= _HIGHEST for value in (first, last)):
+            raise ARITHMETIC_OVERFLOW(column=self.identity.column, first=first, step=step)
+        self._last = last
+        return np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(first)

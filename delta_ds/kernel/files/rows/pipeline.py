@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.files.read.exists_default import repeat
+from delta_ds.kernel.files.read.column_conversion import repeat
 from delta_ds.kernel.files.rows.casts import Casting, Converter, compile_column, match_names
 from delta_ds.kernel.files.rows.checks import RowCheck
-from delta_ds.kernel.files.rows.identity import IdentityValues
+from delta_ds.kernel.files.rows.generated import IdentityValues
 from delta_ds.kernel.files.rows.plan import RowPlan
 from delta_ds.kernel.format.schema.types import arrow_schema
 

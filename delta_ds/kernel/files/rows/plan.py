@@ -30,13 +30,14 @@ from delta_ds.kernel.files.rows.expressions import RowExpression
 from delta_ds.kernel.files.rows.generated import (
     Default,
     Generated,
+    Identity,
     dependency_order,
     generation_expression,
+    plan_identities,
     read_default,
     read_generated,
     verification_condition,
 )
-from delta_ds.kernel.files.rows.identity import Identity, plan_identities
 from delta_ds.kernel.format.expressions.tree import Call, Column, Literal, postorder
 from delta_ds.kernel.format.features import COLUMN_DEFAULTS
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT

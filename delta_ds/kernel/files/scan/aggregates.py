@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.conditions.maintenance import INVALID_ORDERING_TYPE_OF_EXTREME
+from delta_ds.conditions.commands import INVALID_ORDERING_TYPE_OF_EXTREME
 from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.files.scan.file_pruning import StatisticsColumnRef, find_statistics_column
 from delta_ds.kernel.files.scan.partitions import PartitionTuples, partition_tuples

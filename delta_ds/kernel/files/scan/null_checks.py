@@ -19,7 +19,7 @@ from delta_ds.conditions.data import NOT_NULL_CONSTRAINT_VIOLATED_BY_FILE
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.files.read import column_conversion
-from delta_ds.kernel.files.read.exists_default import default_value
+from delta_ds.kernel.files.read.column_conversion import default_value
 from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import Scan, file_slices

@@ -5,10 +5,18 @@ The predicate is split into conjuncts. For each file and conjunct the only quest
 the others, and a file with a matching row is never skipped.
 
 Source: PROTOCOL.md, "Per-file Statistics" and "Partition Value Serialization".
+
+Skipping as a filter that other processes can be given, for the files of a part of a checkpoint.
+
+What it keeps of all parts, then of the files of the commits after the checkpoint, is what `prune` keeps of all live
+files, in the same order: skipping looks at one file at a time.
+
+Source: PROTOCOL.md, "Per-file Statistics".
 """
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -30,15 +38,19 @@ from delta_ds.kernel.format.expressions.tree import Expression, columns, conjunc
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.field_metadata import GENERATION_EXPRESSION
-from delta_ds.kernel.format.schema.types import LONG, DataType, StructField, StructType
+from delta_ds.kernel.format.schema.types import DOUBLE, FLOAT, LONG, DataType, StructField, StructType
 from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.records import dataclass
 from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import ScanReport
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from delta_ds.kernel.format.values.statistics import FilesToPrune
+    from delta_ds.kernel.log.live_files import FileFilter
     from delta_ds.kernel.log.snapshot import Snapshot
+
 
 # A rule names its conjunct; a list of a thousand values is not worth a thousand lines.
 _MOST_LETTERS = 200
@@ -316,3 +328,31 @@ class ScanCourse:
                 seconds=time.perf_counter() - self._started,
             )
         )
+
+
+def part_filter(version: Snapshot, predicate: Expression | None, timezone: str | None) -> FileFilter | None:
+    """The files that may hold rows for which a predicate is true, as a filter that can be pickled.
+
+    Parameters
+    ----------
+    predicate
+        Bound to the schema of the version; None for all live files.
+    timezone
+        See `prune`.
+    """
+    if predicate is None:
+        return None
+    floats = any(c.type in (FLOAT, DOUBLE) for c in columns(predicate))
+    rules = skipping_rules(
+        predicate,
+        schema=version.schema,
+        partition_columns=version.partition_columns,
+        mapping_mode=version.mapping_mode,
+        timezone=timezone,
+        counts_nan=functools.partial(bool, floats and version.statistics_count_nan),
+    )
+    return functools.partial(_kept, rules)
+
+
+def _kept(rules: SkippingRules, files: FilesToPrune) -> pa.Int64Array:
+    return rules.apply(files).rows

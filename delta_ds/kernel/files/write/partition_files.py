@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.files.write import paths
+from delta_ds.kernel.files.write import write_spec
 from delta_ds.kernel.files.write.columns import FileColumns, leaves
 from delta_ds.kernel.files.write.partition_split import Partition
 from delta_ds.kernel.files.write.statistics import FileStatistics, StatisticsColumn
@@ -178,8 +178,8 @@ class PartitionFiles:
         output, plan = self._output, self._output.plan
         folder = self._partition.directory
         if plan.random_prefixes:
-            folder = paths.random_prefix(RANDOM_PREFIX_LENGTH.of(plan.properties))
-        name = paths.file_name(output.prefix, output.task, self._number, self._codec)
+            folder = write_spec.random_prefix(RANDOM_PREFIX_LENGTH.of(plan.properties))
+        name = write_spec.file_name(output.prefix, output.task, self._number, self._codec)
         self._number += 1
         return "/".join(part for part in (output.folder, folder, name) if part)
 
@@ -195,7 +195,7 @@ class PartitionFiles:
         tags = self._output.plan.tags
         self._adds.append(
             {
-                "path": paths.encode(file.path),
+                "path": write_spec.encode(file.path),
                 "partitionValues": dict(self._partition.values),
                 "size": file.size,
                 "modificationTime": time.time_ns() // 1_000_000,

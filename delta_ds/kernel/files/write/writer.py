@@ -20,9 +20,8 @@ from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.files.write.columns import file_columns
 from delta_ds.kernel.files.write.partition_files import Output, PartitionFiles
 from delta_ds.kernel.files.write.partition_split import PartitionIndex
-from delta_ds.kernel.files.write.paths import encode
 from delta_ds.kernel.files.write.statistics import statistics_columns
-from delta_ds.kernel.files.write.write_spec import WriteSpec
+from delta_ds.kernel.files.write.write_spec import WriteSpec, encode
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.storage.staging import discard, quietly
 from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write

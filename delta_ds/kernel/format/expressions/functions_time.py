@@ -23,8 +23,7 @@ from delta_ds.kernel.format.expressions import moments as civil
 from delta_ds.kernel.format.expressions.arrays import map_numbers, map_rows, scalar_of
 from delta_ds.kernel.format.expressions.casts import Value, needs_zone
 from delta_ds.kernel.format.expressions.moments import DAY_US, Timestamp, micros_of
-from delta_ds.kernel.format.expressions.temporal import local_of
-from delta_ds.kernel.format.expressions.time_patterns import finest_us, formatter
+from delta_ds.kernel.format.expressions.temporal import finest_us, formatter, local_of
 from delta_ds.kernel.format.expressions.tree import Call
 from delta_ds.kernel.format.expressions.zones import instant_micros, local_micros, offset_at, zone_of
 from delta_ds.kernel.format.schema.types import (

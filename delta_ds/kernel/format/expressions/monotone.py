@@ -169,7 +169,7 @@ def _wall_clock(local: int, data_type: DataType) -> Literal:
 
 
 def _written(node: Call, local: int) -> Literal | None:
-    from delta_ds.kernel.format.expressions.time_patterns import formatter
+    from delta_ds.kernel.format.expressions.temporal import formatter
 
     # Years of other than four digits are not in order as texts.
     return Literal(formatter(str(_value(node.args[1])))(local), STRING) if _FIRST <= local < _END else None

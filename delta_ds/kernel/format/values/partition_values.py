@@ -209,13 +209,13 @@ def _utf8(data: bytes) -> str | None:
 
 
 def _float_text(bits: int) -> str:
-    from delta_ds.kernel.format.expressions.float_text import float_text
+    from delta_ds.kernel.format.expressions.literals import float_text
 
     return float_text(struct.unpack("<f", struct.pack("<i", bits))[0])
 
 
 def _double_text(bits: int) -> str:
-    from delta_ds.kernel.format.expressions.float_text import double_text
+    from delta_ds.kernel.format.expressions.literals import double_text
 
     return double_text(struct.unpack("<d", struct.pack("<q", bits))[0])
 

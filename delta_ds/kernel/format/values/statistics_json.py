@@ -236,7 +236,7 @@ def value_text(data_type: DataType) -> Callable[[Any], str | None]:
     if isinstance(data_type, DecimalType):
         return lambda value: format(value, "f")
     if data_type in (FLOAT, DOUBLE):
-        from delta_ds.kernel.format.expressions.float_text import double_text, float_text
+        from delta_ds.kernel.format.expressions.literals import double_text, float_text
 
         text = float_text if data_type == FLOAT else double_text
         return lambda value: text(value) if math.isfinite(value) else f'"{text(value)}"'

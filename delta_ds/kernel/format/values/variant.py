@@ -16,7 +16,7 @@ from uuid import UUID
 
 from delta_ds.conditions.data import MALFORMED_VARIANT
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.format.expressions.float_text import double_text, float_text
+from delta_ds.kernel.format.expressions.literals import double_text, float_text
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,

@@ -2,22 +2,115 @@
 
 Source: PROTOCOL.md, "Catalog Responsibilities", "Commit Protocol", "Getting Ratified Commits from the Catalog",
 "Publishing Commits", "Maintenance Operations on Catalog-managed Tables".
+
+What a commit coordinator is told and tells: tables and commits.
+
+Source: PROTOCOL.md, "Catalog-managed tables", "Terminology: Commits".
+
+From storage options to the coordinator that they name.
 """
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from typing import Any, ClassVar
 
-from delta_ds.conditions.coordination import COORDINATOR_CANNOT, COORDINATOR_NEEDS_NAME
-from delta_ds.kernel.storage.coordination.records import (
-    ManagedTable,
-    ProposedCommit,
-    RatifiedCommits,
+from delta_ds.conditions.coordination import (
+    COORDINATOR_CANNOT,
+    COORDINATOR_NEEDS_NAME,
+    UNKNOWN_COMMIT_COORDINATOR,
 )
 from delta_ds.kernel.storage.maintenance import Maintenance
-from delta_ds.kernel.storage.store_options import CATALOG_TABLE, SecretOptions
+from delta_ds.kernel.storage.store_options import (
+    CATALOG_TABLE,
+    COMMIT_COORDINATOR,
+    SecretOptions,
+    store_options,
+)
+from delta_ds.records import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedTable:
+    """A table as its coordinator knows it.
+
+    Attributes
+    ----------
+    name
+        Its full name, such as `main.sales.orders`; the id where it has none.
+    id
+        What the coordinator tells its tables apart by.
+    location
+        Its address, as `open_storage` takes it.
+    managed
+        Whether its commits are ratified by the coordinator. False: a table that the coordinator knows and that is
+        committed to on its file system.
+    storage_options
+        What its store is opened with besides what the user gave, such as temporary credentials; never shown.
+    expires_ms
+        When these end, in ms since 1970, and the table is to be resolved anew; None: never.
+    properties
+        What version 0 of a new table must have: properties, and features as properties that turn them on.
+    open_with
+        Storage options that a new table is opened with until it has a version 0; of no meaning to others.
+    """
+
+    name: str
+    id: str
+    location: str
+    managed: bool = True
+    storage_options: Mapping[str, Any] = field(default_factory=SecretOptions, repr=False, compare=False)
+    expires_ms: int | None = field(default=None, compare=False)
+    properties: Mapping[str, str] = field(default_factory=dict, compare=False)
+    open_with: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedCommit:
+    """A commit that is proposed for a version, staged or inline.
+
+    Attributes
+    ----------
+    version
+        The version that it would have.
+    file_name
+        Of its file in `_delta_log/_staged_commits`, without the folder; None for an inline commit.
+    size
+        In bytes.
+    modified_ms
+        When the file was written, ms since 1970; of an inline commit its time of proposal.
+    timestamp
+        Its in-commit timestamp, ms since 1970.
+    content
+        Of an inline commit its bytes; None for a staged one.
+    """
+
+    version: int
+    file_name: str | None
+    size: int
+    modified_ms: int
+    timestamp: int
+    content: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RatifiedCommits:
+    """What a coordinator answers to who reads a table.
+
+    Attributes
+    ----------
+    latest
+        The newest ratified version, published or not; -1 of a table without any.
+    commits
+        Those it still stores, of the versions asked for: ascending, without gaps. All before the first one are
+        published; where it stores none, all up to `latest` are.
+    """
+
+    latest: int
+    commits: tuple[ProposedCommit, ...] = ()
 
 
 class CommitCoordinator(ABC):
@@ -229,3 +322,35 @@ class CommitCoordinator(ABC):
     @abstractmethod
     def allows(self, table: ManagedTable) -> frozenset[Maintenance]:
         """What maintenance writers may do on a table; all other is refused. Raises as `resolve`."""
+
+
+# The value of `commitCoordinator` -> the module and class; imported when it is named.
+COORDINATORS = {
+    "unity": "delta_ds.kernel.transaction.unity.coordinator:UnityCatalog",
+    "sqlite": "delta_ds.kernel.storage.coordination.sqlite:SQLiteCoordinator",
+}
+
+
+def coordinator_for(options: Mapping[str, Any]) -> CommitCoordinator:
+    """The coordinator that storage options name, by `commitCoordinator`: a kind, or `package.module:Class` of your own.
+
+    Raises
+    ------
+    InvalidOptionError
+        There is none of that name, or its other options do not fit.
+    """
+    named = store_options(options).get(COMMIT_COORDINATOR, "").strip()
+    place = COORDINATORS.get(named.lower(), named)
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(import_module(module), name) if module and name else None
+    except (ImportError, AttributeError):
+        found = None
+    if not (isinstance(found, type) and issubclass(found, CommitCoordinator)):
+        near = difflib.get_close_matches(named.lower(), COORDINATORS, n=1)
+        raise UNKNOWN_COMMIT_COORDINATOR(
+            value=named,
+            known=[*COORDINATORS, "package.module:Class"],
+            hint=f"; did you mean {near[0]!r}?" if near else "",
+        )
+    return found(options)

@@ -25,8 +25,12 @@ from delta_ds.events.storage import COMMIT_LEFT_UNPUBLISHED, STAGED_COMMIT_LEFT
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.storage import deleter
-from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
-from delta_ds.kernel.storage.coordination.records import ManagedTable, ProposedCommit, RatifiedCommits
+from delta_ds.kernel.storage.coordination.coordinator import (
+    CommitCoordinator,
+    ManagedTable,
+    ProposedCommit,
+    RatifiedCommits,
+)
 from delta_ds.kernel.storage.deleter import STAGED_COMMITS, behind
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import (

@@ -24,8 +24,12 @@ from delta_ds.conditions.coordination import (
     COORDINATOR_UNAVAILABLE,
 )
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
-from delta_ds.kernel.storage.coordination.records import ManagedTable, ProposedCommit, RatifiedCommits
+from delta_ds.kernel.storage.coordination.coordinator import (
+    CommitCoordinator,
+    ManagedTable,
+    ProposedCommit,
+    RatifiedCommits,
+)
 from delta_ds.kernel.storage.maintenance import Maintenance, maintenance
 from delta_ds.kernel.storage.uri import Address, parse_address
 

@@ -22,14 +22,14 @@ from delta_ds.conditions.coordination import (
     MAINTENANCE_NOT_ALLOWED,
     PUBLISHED_COMMIT_MISSING,
 )
-from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
-from delta_ds.kernel.storage.coordination.log_store import CoordinatedLogStore
-from delta_ds.kernel.storage.coordination.records import (
+from delta_ds.kernel.storage.coordination.coordinator import (
+    CommitCoordinator,
     ManagedTable,
     ProposedCommit,
     RatifiedCommits,
+    coordinator_for,
 )
-from delta_ds.kernel.storage.coordination.registry import coordinator_for
+from delta_ds.kernel.storage.coordination.log_store import CoordinatedLogStore
 from delta_ds.kernel.storage.coordination.sql import canonical_location
 from delta_ds.kernel.storage.filesystem import FileStatus, OpenedFile, Storage
 from delta_ds.kernel.storage.listing import Entry

@@ -14,6 +14,7 @@ from delta_ds.conditions.columns import (
     CANNOT_UPDATE_FIELD_ARRAY_TYPE,
     CANNOT_UPDATE_FIELD_MAP_TYPE,
     CANNOT_UPDATE_FIELD_STRUCT_TYPE,
+    GENERATED_COLUMN_CANNOT_HAVE_DEFAULT,
     IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED,
     NOT_SUPPORTED_CHANGE_COLUMN,
     TYPE_WIDENING_NOT_ENABLED,
@@ -21,7 +22,6 @@ from delta_ds.conditions.columns import (
     UNSUPPORTED_COMMENT_MAP_ARRAY,
     UNSUPPORTED_TYPE_CHANGE,
 )
-from delta_ds.conditions.definitions import GENERATED_COLUMN_CANNOT_HAVE_DEFAULT
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.kernel.format.expressions.dependents import check_generated_type, check_unused

@@ -2,6 +2,10 @@
 
 Source: PROTOCOL.md, "Change Metadata"; protocol-checklist section 7, PRO-W-08, CLU-W-02; delta-spark,
 `CreateDeltaTableCommand`.
+
+Whether a table may come to be at a place: what else lies there would become its own, and VACUUM would delete it.
+
+Source: delta-spark, `CreateDeltaTableCommand.assertPathEmpty`.
 """
 
 from __future__ import annotations
@@ -12,6 +16,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.commands import (
+    CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG,
+    CREATE_TABLE_OVER_FILES,
+)
 from delta_ds.conditions.options import CLUSTER_BY_WITH_PARTITIONED_BY
 from delta_ds.conditions.tables import (
     CANNOT_REPLACE_MISSING_TABLE,
@@ -39,9 +47,10 @@ from delta_ds.kernel.format.schema.column_mapping import mapping_mode, strip, tr
 from delta_ds.kernel.format.schema.new_schema import check_new_schema
 from delta_ds.kernel.format.schema.types import StructType, schema_to_json
 from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.log.filenames import LOG_DIRECTORY
+from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.alter import clustering
 from delta_ds.kernel.transaction.alter.definitions import check_columns, check_constraint
-from delta_ds.kernel.transaction.alter.place import check_place_is_free
 from delta_ds.kernel.transaction.alter.properties import PropertyInputs, parse_properties
 from delta_ds.kernel.transaction.alter.protocol import minimal_protocol, weakest_protocol
 from delta_ds.kernel.transaction.alter.table_metadata import finalize_metadata
@@ -51,6 +60,39 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
+
+
+def check_place_is_free(storage: Storage, *, has_columns: bool = True) -> None:
+    """Refuse a place that holds anything, where there is no table.
+
+    Parameters
+    ----------
+    storage
+        Of the place; what a catalog has made ready is free.
+    has_columns
+        Whether the table is described; else it was expected to be there.
+
+    Raises
+    ------
+    TableExistsError
+        There is something, and no table.
+    """
+    if storage.managed:
+        return
+    first = _first_entry(storage)
+    if first is None:
+        return
+    refusal = CREATE_TABLE_OVER_FILES if has_columns else CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG
+    raise refusal(tableId=storage.url, tableLocation=storage.url, file=first)
+
+
+def _first_entry(storage: Storage) -> str | None:
+    """The path of any file or folder, but for those of a log without versions; None where there is none."""
+    for batch in storage.list_below("", lambda folder: False):
+        for path in batch["path"].to_pylist():
+            if path.split("/", 1)[0] != LOG_DIRECTORY:
+                return str(path)
+    return None
 
 
 # A table that is replaced keeps it unless told otherwise, as with delta-spark.

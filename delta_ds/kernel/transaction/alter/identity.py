@@ -23,7 +23,7 @@ from delta_ds.kernel.transaction.alter.schema_change import (
     field_in_history,
     with_schema,
 )
-from delta_ds.kernel.transaction.metadata_changes import IDENTITY_TAG
+from delta_ds.kernel.transaction.append_conflicts import IDENTITY_TAG
 from delta_ds.records import replace
 
 if TYPE_CHECKING:

@@ -1,6 +1,10 @@
 """The steps every change of columns shares, from the new schema to the commit.
 
 Source: delta-spark, `AlterDeltaTableCommand` and `OptimisticTransaction.updateMetadata`.
+
+REPLACE COLUMNS: all columns of a table given anew; those of a name that is there stay the same columns.
+
+Source: delta-spark, `AlterTableReplaceColumnsDeltaCommand`, `SchemaUtils.canChangeDataType` and `changeDataType`.
 """
 
 from __future__ import annotations
@@ -8,16 +12,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.columns import (
+    IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED,
+    UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP,
+    UNSUPPORTED_DROP_CLUSTERING_COLUMN,
+    WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED,
+)
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.format.actions import Metadata
-from delta_ds.kernel.format.features import TYPE_WIDENING
-from delta_ds.kernel.format.operations import Operation
+from delta_ds.kernel.format.expressions.dependents import check_unused
+from delta_ds.kernel.format.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
+from delta_ds.kernel.format.operations import REPLACE_COLUMNS, Operation
 from delta_ds.kernel.format.properties import DATA_SKIPPING_STATS_COLUMNS, ENABLE_TYPE_WIDENING
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path_list, quote, show
-from delta_ds.kernel.format.schema.field_metadata import EXISTS_DEFAULT
+from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT, EXISTS_DEFAULT, IDENTITY_PREFIX
 from delta_ds.kernel.format.schema.new_schema import check_new_schema
+from delta_ds.kernel.format.schema.type_widening import can_widen, record_changes
 from delta_ds.kernel.format.schema.types import (
+    VOID,
     ArrayType,
+    DataType,
     MapType,
     StructField,
     StructType,
@@ -177,3 +191,136 @@ def is_widening_enabled(state: TableState) -> bool:
             "add the feature or unset the property. Nothing was written"
         )
     return state.enabled(TYPE_WIDENING)
+
+
+_Refusal = Callable[[str], UnsupportedOperationError]
+
+
+def replace_columns(log: TableLog, columns: StructType) -> int:
+    """Give a table other columns: in another order, with other comments, more of them, nullable ones.
+
+    Without column mapping none can be left out. What a column has beside its type, comment and nullability stays.
+
+    Parameters
+    ----------
+    log
+        The table.
+    columns
+        All columns it shall have, with plain names; comments are in the metadata.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        A column would be lost, become NOT NULL or get a type that it cannot be widened to; a new column is NOT NULL or
+        has a default; the table has identity columns, or is clustered by a column that is left out.
+    SchemaError
+        Names no table may have; an expression of the table uses a column that is left out.
+    """
+    return commit(log, lambda state: plan_replaced_columns(state, columns))
+
+
+def plan_replaced_columns(state: TableState, columns: StructType) -> SchemaChange:
+    """The change that `replace_columns` commits."""
+    old = state.schema
+    if any(key.startswith(IDENTITY_PREFIX) for field in old for key in field.metadata):
+        raise IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED(table=state.table)
+
+    def refused(details: str) -> UnsupportedOperationError:
+        return UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP(
+            table=state.table, details=details, oldSchema=old, newSchema=columns
+        )
+
+    _check_type(state, old, columns, (), refused)
+    schema = _changed(old, columns)
+    assert isinstance(schema, StructType)
+    if is_widening_enabled(state):
+        preview = state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None
+        schema = record_changes(schema, old, table_version=preview)
+    shown = [field_in_history((field.name,), field) for field in columns]
+    return SchemaChange(with_schema(state.metadata, schema), REPLACE_COLUMNS, {"columns": shown})
+
+
+def _check_type(state: TableState, old: DataType, new: DataType, path: Path, refused: _Refusal) -> None:
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        _check_fields(state, old, new, path, refused)
+    elif isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        _check_nulls(old.contains_null, new.contains_null, path, refused)
+        _check_type(state, old.element, new.element, (*path, "element"), refused)
+    elif isinstance(old, MapType) and isinstance(new, MapType):
+        _check_nulls(old.value_contains_null, new.value_contains_null, path, refused)
+        _check_type(state, old.key, new.key, (*path, "key"), refused)
+        _check_type(state, old.value, new.value, (*path, "value"), refused)
+    elif old not in (VOID, new):
+        if not (is_widening_enabled(state) and can_widen(old, new)):
+            raise refused(f"{show(path)} cannot be changed from {old} to {new}")
+        check_unused(state.schema, state.properties, path, state.table, change="changed to another type")
+
+
+def _check_fields(state: TableState, old: StructType, new: StructType, path: Path, refused: _Refusal) -> None:
+    added = [field for field in new if old.find(field.name) is None]
+    lost = [field for field in old if new.find(field.name) is None]
+    for field in new:
+        before = old.find(field.name)
+        if before is not None:
+            _check_nulls(before.nullable, field.nullable, (*path, before.name), refused)
+            _check_type(state, before.type, field.type, (*path, before.name), refused)
+    for field in added:
+        _check_added(state, field, path, refused)
+    if not lost:
+        return
+    names = ", ".join(show((*path, field.name)) for field in lost)
+    if added:
+        raise refused(
+            f"{names} would be dropped while others are added, which may be meant as a change of names"
+        )
+    if state.mapping_mode == "none":
+        raise refused(f"{names} would be dropped, which needs column mapping")
+    for field in lost:
+        _check_droppable(state, (*path, field.name))
+
+
+def _check_nulls(before: bool, after: bool, path: Path, refused: _Refusal) -> None:
+    if before and not after:
+        raise refused(f"{show(path)} would become NOT NULL, and its rows may have nulls")
+
+
+def _check_added(state: TableState, field: StructField, path: Path, refused: _Refusal) -> None:
+    if not field.nullable:
+        raise refused(f"{show((*path, field.name))} would be added as NOT NULL")
+    if CURRENT_DEFAULT in field.metadata:
+        raise WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED(
+            column=field.name, table=state.table
+        )
+
+
+def _check_droppable(state: TableState, path: Path) -> None:
+    check_unused(state.schema, state.properties, path, state.table, change="dropped")
+    if any(is_within(column, path) for column in state.clustering_columns):
+        raise UNSUPPORTED_DROP_CLUSTERING_COLUMN(
+            table=state.table, columns=[show(column) for column in state.clustering_columns]
+        )
+
+
+def _changed(old: DataType, new: DataType) -> DataType:
+    """The new type, with all that the old one has beside types, comments and nullability of fields."""
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return replace(old, element=_changed(old.element, new.element))
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return replace(old, key=_changed(old.key, new.key), value=_changed(old.value, new.value))
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        return StructType(tuple(_changed_field(old.find(field.name), field) for field in new))
+    return new
+
+
+def _changed_field(old: StructField | None, new: StructField) -> StructField:
+    if old is None:
+        return new
+    comment = {"comment": new.metadata["comment"]} if "comment" in new.metadata else {}
+    return replace(
+        old, type=_changed(old.type, new.type), nullable=new.nullable, metadata={**old.metadata, **comment}
+    )

@@ -27,7 +27,7 @@ from delta_ds.kernel.transaction.iceberg.description import (
     resolved_location,
 )
 from delta_ds.kernel.transaction.iceberg.entries import DataFiles
-from delta_ds.kernel.transaction.iceberg.log_changes import LogChanges, changes_between
+from delta_ds.kernel.transaction.iceberg.snapshots import LogChanges, changes_between
 from delta_ds.kernel.transaction.iceberg.storage_io import (
     FOLDER,
     converted_versions,
@@ -85,7 +85,7 @@ def convert(storage: Storage, state: TableState, timestamp_ms: int) -> bool:
     written = conversion.write(base)
     put_hint(storage)
     if written and state.version % _CLEAN_UP_EVERY == 0:
-        from delta_ds.kernel.transaction.iceberg.clean_up import clean_up
+        from delta_ds.kernel.transaction.iceberg.snapshots import clean_up
 
         clean_up(storage)
     return written

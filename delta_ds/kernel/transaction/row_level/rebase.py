@@ -38,8 +38,13 @@ from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.row_ids import num_records
-from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of, selected
-from delta_ds.kernel.transaction.row_level.winning_rows import WinningRows, find_moved
+from delta_ds.kernel.transaction.row_level.winning_rows import (
+    WantedRows,
+    WinningRows,
+    find_moved,
+    pieces_of,
+    selected,
+)
 from delta_ds.kernel.transaction.winning_commit import Conflict, WinningCommit, file_conflict
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from delta_ds.conditions.coordination import COORDINATOR_TABLE_NOT_FOUND, COORDINATOR_UNAVAILABLE
-from delta_ds.conditions.unity import (
+from delta_ds.conditions.coordination import (
+    COORDINATOR_TABLE_NOT_FOUND,
+    COORDINATOR_UNAVAILABLE,
     UNITY_INVALID_NAME,
     UNITY_NAMESPACE_NOT_FOUND,
     UNITY_NOT_DELTA,
@@ -24,8 +25,7 @@ from delta_ds.conditions.unity import (
 )
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.storage.store_errors import pause
-from delta_ds.kernel.storage.store_options import SecretOptions
-from delta_ds.kernel.storage.store_secrets import hidden
+from delta_ds.kernel.storage.store_options import SecretOptions, hidden
 from delta_ds.kernel.storage.uri import parse_address
 from delta_ds.kernel.transaction.unity.http import Answer, NoAnswer, NotReached, Server
 from delta_ds.records import dataclass, field

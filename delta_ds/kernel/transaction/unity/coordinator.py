@@ -16,8 +16,6 @@ from delta_ds.conditions.coordination import (
     COORDINATOR_OPTION_MISSING,
     COORDINATOR_TABLE_EXISTS,
     COORDINATOR_TABLE_NOT_FOUND,
-)
-from delta_ds.conditions.unity import (
     UNITY_CANNOT_PERMIT,
     UNITY_CANNOT_PLACE,
     UNITY_CANNOT_UNIFORM,
@@ -33,8 +31,8 @@ from delta_ds.kernel.format.properties import (
     ENABLE_IN_COMMIT_TIMESTAMPS,
     UNIVERSAL_FORMAT_ENABLED_FORMATS,
 )
-from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
-from delta_ds.kernel.storage.coordination.records import (
+from delta_ds.kernel.storage.coordination.coordinator import (
+    CommitCoordinator,
     ManagedTable,
     ProposedCommit,
     RatifiedCommits,

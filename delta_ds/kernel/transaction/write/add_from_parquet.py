@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.files.write.footer_statistics import FooterStatistics
-from delta_ds.kernel.files.write.paths import encode, list_written_files
-from delta_ds.kernel.files.write.write_spec import WriteSpec
+from delta_ds.kernel.files.write.write_spec import WriteSpec, encode, list_written_files
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.schema.column_mapping import physical_name

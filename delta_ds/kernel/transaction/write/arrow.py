@@ -14,9 +14,8 @@ from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.transaction.write.finish import finish_write
-from delta_ds.kernel.transaction.write.intent import batch_intent
+from delta_ds.kernel.transaction.write.intent import batch_intent, find_target
 from delta_ds.kernel.transaction.write.plan import plan_write
-from delta_ds.kernel.transaction.write.target import find_target
 from delta_ds.kernel.transaction.write.task import write_rows
 
 _BATCH_ROWS = 1 << 16

@@ -24,10 +24,10 @@ from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.transaction import origin
 from delta_ds.kernel.transaction.alter.create import creation_parameters, set_domains
 from delta_ds.kernel.transaction.transaction import Transaction
+from delta_ds.kernel.transaction.write.intent import keeps_existing_table
 from delta_ds.kernel.transaction.write.overwrite import RemovedFiles, remove_replaced
 from delta_ds.kernel.transaction.write.overwrite_scope import MATCHING
 from delta_ds.kernel.transaction.write.plan import WritePlan
-from delta_ds.kernel.transaction.write.target import keeps_existing_table
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass, replace
 from delta_ds.reporting.mailbox import leave_reports

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.base.arrow_buffers import field_of, integers
-from delta_ds.kernel.files.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
+from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, row_tracking_as_columns
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import file_slices

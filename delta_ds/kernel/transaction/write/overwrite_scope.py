@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST, FAILED_READ_FILE_NO_HINT
 from delta_ds.conditions.expressions import FAILED_RECOGNIZE_PREDICATE, FAILED_RECOGNIZE_REPLACE_WHERE
-from delta_ds.conditions.options import REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE
-from delta_ds.conditions.write import (
+from delta_ds.conditions.options import (
     NON_PARTITION_COLUMN_IN_REPLACE_WHERE,
     OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
     REPLACE_WHERE_MISMATCH,
     REPLACE_WHERE_OF_OTHER_LAYOUT,
+    REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
     REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET,
 )
 from delta_ds.exceptions import DeltaError

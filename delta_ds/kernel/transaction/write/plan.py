@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from delta_ds.conditions.write import (
+from delta_ds.conditions.options import (
     CLUSTERING_COLUMNS_MISMATCH,
     DATA_CHANGE_FALSE,
     DATA_CHANGE_FALSE_OF_NEW_TABLE,
@@ -40,7 +40,7 @@ from delta_ds.kernel.transaction.alter import clustering
 from delta_ds.kernel.transaction.alter.create import new_table, with_defaults
 from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.validation import check_may_remove
-from delta_ds.kernel.transaction.write.intent import WriteIntent
+from delta_ds.kernel.transaction.write.intent import WriteIntent, WriteTarget
 from delta_ds.kernel.transaction.write.overwrite_scope import (
     MATCHING,
     OverwriteScope,
@@ -52,7 +52,6 @@ from delta_ds.kernel.transaction.write.schema_enforcement import (
     check_write,
     partition_columns_of,
 )
-from delta_ds.kernel.transaction.write.target import WriteTarget
 from delta_ds.records import dataclass, field, replace
 
 

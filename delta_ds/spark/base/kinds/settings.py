@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds.events.spark import SETTING_WITHOUT_EFFECT
-from delta_ds.kernel.format.options.ignored_settings import SETTINGS
-from delta_ds.kernel.format.options.machinery_settings import MACHINERY
+from delta_ds.kernel.format.options.ignored_settings import MACHINERY, SETTINGS
 from delta_ds.kernel.format.options.session_facts import CONFLICT_DETECTION, DEFAULTS_PREFIX, is_default
 from delta_ds.kernel.format.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX
 from delta_ds.kernel.format.properties import PREFIX, PROPERTIES

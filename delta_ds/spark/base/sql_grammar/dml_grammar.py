@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from delta_ds.spark.base.sql_grammar.dml_statements import (
+from delta_ds.spark.base.sql_grammar.grammar import properties_in
+from delta_ds.spark.base.sql_grammar.statements import (
     Assignments,
     Delete,
     Insert,
     Merge,
     MergeClause,
+    Name,
     RowStatement,
+    SqlText,
     Update,
 )
-from delta_ds.spark.base.sql_grammar.grammar import properties_in
-from delta_ds.spark.base.sql_grammar.statements import Name, SqlText
 from delta_ds.spark.base.sql_grammar.tokens import Parameters, SqlSyntaxError, Tokens
 
 _WHENS = (("WHEN", "MATCHED"), ("WHEN", "NOT", "MATCHED"))

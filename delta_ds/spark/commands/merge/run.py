@@ -26,7 +26,6 @@ from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.materialize import lost_rows
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
 from delta_ds.spark.commands.merge.row_scope import has_subqueries, row_scope
@@ -51,6 +50,7 @@ from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.retries import run_command
+from delta_ds.spark.commands.rows import lost_rows
 from delta_ds.spark.engines.seam.engine import ResolutionCache
 
 if TYPE_CHECKING:

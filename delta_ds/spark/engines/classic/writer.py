@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED, WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
 from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.files.write.paths import encode
+from delta_ds.kernel.files.write.write_spec import encode
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
@@ -27,10 +27,9 @@ from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.transaction.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.transaction.write.finish import finish_write
-from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
+from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent, find_target
 from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
 from delta_ds.kernel.transaction.write.plan import plan_write
-from delta_ds.kernel.transaction.write.target import find_target
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
@@ -41,9 +40,14 @@ from delta_ds.spark.base.table_names import check_path, path_option
 from delta_ds.spark.engines.classic.hadoop import file_system, hadoop_root
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.engines.classic.plain_files import find_plain_files, write_plain_files
-from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows
+from delta_ds.spark.engines.classic.row_columns import (
+    COPY,
+    check_writable,
+    columns_of,
+    stored_columns,
+    stored_rows,
+)
 from delta_ds.spark.engines.classic.snapshot_isolation import pin_snapshots
-from delta_ds.spark.engines.classic.stored_columns import COPY, check_writable, stored_columns
 from delta_ds.spark.engines.portable.writer import compact_as_planned
 from delta_ds.spark.errors.translation import as_delta_error
 

@@ -21,7 +21,7 @@ from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.format.properties import DELETED_FILE_RETENTION
 from delta_ds.kernel.log.history import read_commit_info
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.transaction.alter import constraints, identity
+from delta_ds.kernel.transaction.alter import definitions, identity
 from delta_ds.spark.engines.connect.connect_bridge import open_log
 
 # How many commits of others may follow one before its metrics are asked for.
@@ -91,7 +91,7 @@ def constraint_to_check(log: DeltaLog, name: str, expression: str) -> int:
 
     version = log.snapshot().version
     with suppress(_Valid):
-        constraints.add_constraint(log, name, expression, stop)
+        definitions.add_constraint(log, name, expression, stop)
     return version
 
 
@@ -111,7 +111,7 @@ def add_checked_constraint(log: DeltaLog, name: str, expression: str, version: i
                 checked=version, table=log.storage.url, constraint=name, version=newest
             )
 
-    constraints.add_constraint(log, name, expression, check_unchanged)
+    definitions.add_constraint(log, name, expression, check_unchanged)
 
 
 def blamed(

@@ -1,24 +1,45 @@
-"""Jobs whose tasks each take a part of a checkpoint and answer with a table."""
+"""Jobs whose tasks each take a part of a checkpoint and answer with a table.
+
+The files of a large table that VACUUM must leave: tasks name them from the checkpoint, the driver keeps hashes.
+
+The files of a large table that may hold matching rows: its checkpoint is replayed and filtered in tasks.
+
+Each task takes some parts of the checkpoint, reads the columns that are needed, leaves out what newer commits added or
+removed (their keys travel with the task: no shuffle), and skips files as the kernel does, by the kernel's own code.
+Only what is left comes to the driver.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.commands.vacuum.command import exactly_needed
+from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
+from delta_ds.kernel.files.scan.skipping import part_filter
+from delta_ds.kernel.files.write.live_adds import with_statistics_text
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
+from delta_ds.kernel.log.file_selection import select
+from delta_ds.kernel.log.parts import Part, parts_for_tasks
+from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.log.segment import LogFileGoneError
 from delta_ds.spark.base.kinds.environment import explain_failure
 from delta_ds.spark.base.kinds.frames import map_in_arrow
-from delta_ds.spark.engines.large_tables.bound import driver_plans
+from delta_ds.spark.engines.large_tables.bound import driver_plans, is_large
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from delta_ds.kernel.commands.vacuum.references import Needed
+    from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.parts import Part
+    from delta_ds.kernel.log.segment import LogListing
     from delta_ds.kernel.log.snapshot import Snapshot
+
 
 _T = TypeVar("_T")
 
@@ -128,3 +149,78 @@ def why_driver(error: Exception) -> str | None:
 def _is(error: Exception, kind: type[DeltaError]) -> bool:
     """Whether an error is of a class, here or in the task that Spark tells of."""
     return isinstance(error, kind) or kind.__name__ in str(error)
+
+
+def find_needed_files(spark: SparkSession, snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> Needed:
+    """What `vacuum` must leave; of a table that is not large as the kernel finds it.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    snapshot, listing, cutoff_ms
+        See `needed_paths`.
+
+    Raises
+    ------
+    DeltaError
+        As `needed_paths`.
+    """
+    if not is_large(spark, snapshot):
+        return exactly_needed(snapshot, listing, cutoff_ms)
+    needed = in_tasks(
+        snapshot, lambda: needed_in_parts(snapshot, listing, cutoff_ms, partial(map_in_tasks, spark))
+    )
+    return exactly_needed(snapshot, listing, cutoff_ms) if needed is None else needed
+
+
+def matching_files(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    timezone: str | None,
+    *,
+    statistics: bool,
+) -> Snapshot:
+    """A version with the files that may hold rows for which a predicate is true.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    snapshot
+        The version.
+    predicate
+        Bound to its schema; None for all live files.
+    timezone
+        See `prune`.
+    statistics
+        Whether the files are to have their statistics.
+
+    Returns
+    -------
+    Snapshot
+        A selection of its files; the version itself where the driver has to do it, which is logged.
+
+    Raises
+    ------
+    DeltaError
+        The log cannot be read.
+    """
+
+    def plan() -> Snapshot:
+        keep = part_filter(snapshot, predicate, timezone)
+        head = load_head(snapshot.storage, snapshot.segment)
+        older: Iterable[pa.Table] = []
+        if head.older is not None:
+            parts = parts_for_tasks(snapshot.storage, head.older.checkpoint)
+            older = select(head.older, parts, keep, partial(_with_text, spark), statistics=statistics)
+        return snapshot.with_files(with_older(head, older, keep))
+
+    return in_tasks(snapshot, plan) or snapshot
+
+
+def _with_text(
+    spark: SparkSession, files_of: Callable[[Part], pa.Table], parts: Sequence[Part]
+) -> list[pa.Table]:
+    return map_in_tasks(spark, lambda part: with_statistics_text(files_of(part)), parts)

@@ -166,9 +166,8 @@ class DeltaSource(DataSource, Sealed):
         DeltaError
             The rows do not fit the table, or it cannot be written; nothing was.
         """
-        from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
+        from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent, find_target
         from delta_ds.kernel.transaction.write.plan import plan_write
-        from delta_ds.kernel.transaction.write.target import find_target
         from delta_ds.spark.engines.portable.writer import DeltaWriter
 
         check_path(self.options)

@@ -1,18 +1,28 @@
 """The batch writer: planned on the driver, written by tasks, committed on the driver.
 
 Spark runs planning, each task and the commit in Python processes of their own; the writer travels between them.
+
+Auto compaction after writes, where the table or the session asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from delta_ds.events.commands import AUTO_COMPACTION_FAILED
+from delta_ds.kernel.commands.optimize.auto_compact import (
+    AutoCompaction,
+    auto_compact,
+    is_enabled,
+)
+from delta_ds.kernel.format.actions import Metadata
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.origin import carried
+from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.kernel.transaction.write.finish import finish_write
 from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
@@ -25,6 +35,8 @@ from delta_ds.spark.errors.translation import with_error_parameters
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from delta_ds.kernel.storage.filesystem import Storage
 
 
 @dataclass
@@ -97,7 +109,6 @@ def discard_failed(storage: Storage, messages: Sequence[WriterCommitMessage | No
 def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     """What follows a commit, by what the session said when the write began."""
     from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
-    from delta_ds.spark.engines.portable.auto_compaction import compact_after
 
     options = plan.options
     if not options.data_change:
@@ -105,3 +116,37 @@ def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     compaction = auto_compaction_of(options.facts.settings)
     with leave_reports(options.report_folder), carried(options.facts.settings):
         compact_after(plan.storage, plan.state.metadata, results, compaction, plan.rows.timezone)
+
+
+def compact_after(
+    storage: Storage,
+    metadata: Metadata,
+    results: Iterable[TaskResult],
+    compaction: AutoCompaction,
+    timezone: str,
+) -> None:
+    """Compact partitions that a commit has added files to, if that is wanted and they have many small ones.
+
+    Never fails: what goes wrong is logged.
+
+    Parameters
+    ----------
+    storage, metadata
+        The table, after the commit.
+    results
+        What was written.
+    compaction
+        What the session says.
+    """
+    try:
+        if not is_enabled(metadata.configuration, compaction):
+            return
+        partitions = _distinct(add["partitionValues"] for result in results for add in result.adds)
+        auto_compact(TableLog(storage), partitions, compaction, timezone=timezone, engine_info=engine_info())
+    except Exception as error:
+        # The version is there: whoever is told of a failure now would take its files for leftovers.
+        AUTO_COMPACTION_FAILED.log(table=storage.url, reason=error)
+
+
+def _distinct(partitions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return list({tuple(sorted(p.items())): p for p in partitions}.values())

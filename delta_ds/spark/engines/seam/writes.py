@@ -1,4 +1,7 @@
-"""What writes ask of a session: casts of columns, Spark's own writer, and what is told of a write that fails."""
+"""What writes ask of a session: casts of columns, Spark's own writer, and what is told of a write that fails.
+
+Rows of tables by the data source of this package: what every kind of session can do.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,19 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from delta_ds.records import dataclass
+from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.table_names import FORMAT
+from delta_ds.spark.engines.monkeypatch import call_original
+from delta_ds.spark.engines.session_facts import with_facts_of_reads
+from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from delta_ds.kernel.format.options.session_facts import SessionFacts
+
 
 # Rows, and the options of their write.
 Pending: TypeAlias = "tuple[DataFrame, Mapping[str, str]]"
@@ -88,3 +99,14 @@ def is_same(given: DataType, wanted: DataType) -> bool:
     if isinstance(given, MapType) and isinstance(wanted, MapType):
         return is_same(given.keyType, wanted.keyType) and is_same(given.valueType, wanted.valueType)
     return given.simpleString() == wanted.simpleString()
+
+
+def portable_rows(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
+    """The rows that read options ask for; arguments as of `Engine.read`."""
+    complete = seal(spark, with_session_settings(spark, with_facts_of_reads(spark, options)), FORMAT)
+    reader = spark.read.format(FORMAT).options(**complete)
+    if schema is not None:
+        reader = reader.schema(schema)
+    with delta_errors():
+        frame: DataFrame = call_original(reader, "load")
+    return frame

@@ -2,6 +2,8 @@
 
 Spark loads catalogs and data sources by name, also later and in sessions that it makes itself; a class that only its
 compiler knows could not be named in a setting. Nothing is sent to executors.
+
+The Python session of a session of the JVM.
 """
 
 from __future__ import annotations
@@ -14,14 +16,20 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from pyspark.sql import SparkSession
 
 from delta_ds.spark.base.session_conf import CATALOG_CLASS
 from delta_ds.spark.engines.classic.class_cache import compiled
 from delta_ds.spark.engines.classic.jvm import NotNative
 
 if TYPE_CHECKING:
-    from delta_ds.spark.base.kinds.java_object import JavaValue
+    from pyspark import SparkContext
+
+    from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
     from delta_ds.spark.engines.classic.jvm import Jvm
+
 
 PACKAGE = "pydelta"
 _PROVIDER = f"{PACKAGE}.Provider"
@@ -137,3 +145,39 @@ def _loader(jvm: Jvm) -> JavaValue:
             return loader
         loader = loader.getParent()
     raise NotNative("the driver has no class loader that takes further folders")
+
+
+# Those that are known, by the identity of the JVM's: sessions that Spark made itself have none in Python.
+_known: WeakValueDictionary[int, SparkSession] = WeakValueDictionary()
+
+
+def remember(spark: SparkSession, identity: int) -> None:
+    """Let callbacks find the session that its user has, by the identity that the JVM gives it."""
+    _known[identity] = spark
+
+
+def session_of(context: SparkContext, identity: int, jsession: JavaObject) -> SparkSession:
+    """The session in Python, as its user has it or made for this once.
+
+    Parameters
+    ----------
+    context
+        The `SparkContext`.
+    """
+    found = _known.get(identity)
+    if found is None or found._sc._jsc is None:
+        found = _known[identity] = _bare_session(context, jsession)
+    return found
+
+
+def _bare_session(context: SparkContext, jsession: JavaObject) -> SparkSession:
+    """A session as pyspark makes it, without what its constructor does to other sessions and to RDDs."""
+    from pyspark.sql.profiler import AccumulatorProfilerCollector
+
+    session = object.__new__(SparkSession)
+    session._sc = context
+    session._jsc = context._jsc
+    session._jvm = context._jvm
+    session._jsparkSession = jsession
+    session._profiler_collector = AccumulatorProfilerCollector()
+    return session

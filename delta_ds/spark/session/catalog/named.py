@@ -18,13 +18,15 @@ from delta_ds.conditions.catalog import (
     INVALID_CATALOG_SETTING,
     UNKNOWN_CATALOG_SETTING,
 )
-from delta_ds.conditions.coordination import COORDINATOR_TABLE_NOT_FOUND
-from delta_ds.conditions.unity import UNITY_NAMESPACE_NOT_FOUND
+from delta_ds.conditions.coordination import COORDINATOR_TABLE_NOT_FOUND, UNITY_NAMESPACE_NOT_FOUND
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.options.parsing import STORAGE_PREFIX
-from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
-from delta_ds.kernel.storage.coordination.records import ManagedTable
-from delta_ds.kernel.storage.coordination.registry import COORDINATORS, coordinator_for
+from delta_ds.kernel.storage.coordination.coordinator import (
+    COORDINATORS,
+    CommitCoordinator,
+    ManagedTable,
+    coordinator_for,
+)
 from delta_ds.kernel.storage.store_options import (
     CATALOG_TABLE,
     COMMIT_COORDINATOR,

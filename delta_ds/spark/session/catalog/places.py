@@ -1,23 +1,36 @@
-"""Where new tables come to be: at a path, or under a name of the catalog with an entry of its own."""
+"""Where new tables come to be: at a path, or under a name of the catalog with an entry of its own.
+
+Tables that come to be without rows, at a path or under a name: one commit, whoever asks for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.catalog import CANNOT_WRITE_INTO_VIEW, CREATE_TABLE_SET_LOCATION, NOT_A_DELTA_TABLE
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE
+from delta_ds.kernel.format.options.parsing import is_of_store
+from delta_ds.kernel.format.options.session_facts import default_properties
+from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES
+from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, field
+from delta_ds.spark.base.kinds import settings
 from delta_ds.spark.base.kinds.catalogs import knows_names
+from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.base.table_names import is_ours
 from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.engines.connect.connect_bridge import open_log
 from delta_ds.spark.session.catalog.classes import static
 from delta_ds.spark.session.catalog.entries import Entry, Metastore, local_path, stated_path
 from delta_ds.spark.session.catalog.named import NamedCatalog, named_catalogs, place_options
 from delta_ds.spark.session.catalog.tables import OpenTable, opened
+from delta_ds.spark.session.writes.write import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 # --- from the names of tables to the tables
 
@@ -199,3 +212,38 @@ def place_of(spark: SparkSession, identifier: str, location: str | None, mode: s
     if len(namespace) == 1 and is_ours(namespace[0]) and "/" in name:
         return Place(name)
     return place_named(spark, namespace, name, location, mode)
+
+
+def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:
+    """Create or replace a table without rows; its entry is stored by `Place.register`.
+
+    A new name for a table that is there takes that one as it is, which must be as described where it is described.
+
+    Raises
+    ------
+    DeltaError
+        What was asked for is not possible; the message names the column or property.
+    """
+    store = {name: text for name, text in table.options.items() if is_of_store(name)} | dict(place.store)
+    log = open_log(spark, place.path, store)
+    assert isinstance(log, DeltaLog)
+    # A table that the catalog does not know by the name is taken over, and never replaced.
+    known = place.entry is not None or place.is_there
+    modes = {
+        CREATE: create.CREATE if place.name is None else create.ADOPT,
+        REPLACE: create.REPLACE,
+        CREATE_OR_REPLACE: create.REPLACE_OR_CREATE if known else create.CREATE_OR_REPLACE,
+    }
+    create.create_table(
+        log,
+        table.schema,
+        table.partitioning,
+        table.properties,
+        mode=modes[table.mode],
+        description=table.comment,
+        cluster_by=table.clustering or (),
+        defaults=default_properties(settings.session_settings(spark)),
+        managed=place.managed,
+        without_columns=table.mode == CREATE,
+        unknown=is_set(spark, ARBITRARY_PROPERTIES.full_name, False),
+    )

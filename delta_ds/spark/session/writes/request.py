@@ -4,18 +4,47 @@ A way says what differs between the calls of users. All else is the same for all
 options in `options.py`, columns in `columns.py`; schema, partitioning and what is replaced by the kernel.
 
 Source: delta-spark 4.4, `DeltaAnalysis`, `DeltaCatalog` and `WriteIntoDelta`.
+
+The options of a write, completed: by its call, by the settings of the session, by what processes need of it.
+
+What a write needs to know of an existing table, asked of the log wherever that is.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.format.options.write import NewTableOptions
+from pyspark.sql.types import StructType
+
+from delta_ds.conditions.options import REPLACE_WHERE_IN_OVERWRITE
+from delta_ds.events.reading import OPTION_PASSED_OVER
+from delta_ds.exceptions import NotADeltaTableError
+from delta_ds.kernel.format.options.parsing import is_of_store
+from delta_ds.kernel.format.options.session_facts import CONFLICT_DETECTION, SessionFacts, conflict_detection
+from delta_ds.kernel.format.options.write import (
+    DEFINITION_OPTION,
+    ERROR,
+    IGNORE,
+    WRITE,
+    NewTableOptions,
+    with_call,
+    with_settings,
+)
+from delta_ds.kernel.format.schema.field_metadata import OWN_VALUES
+from delta_ds.kernel.transaction.write.intent import table_exists
 from delta_ds.records import dataclass
+from delta_ds.spark.base import schema as schemas
+from delta_ds.spark.base.schema import quoted_list
+from delta_ds.spark.base.table_names import path_option
+from delta_ds.spark.engines.connect.connect_bridge import ask, open_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.api.delta_log import DeltaLog
+
 
 BY_NAME, BY_PLACE = "by name", "by place"
 
@@ -109,3 +138,176 @@ class WriteRequest:
     by_partition: bool = False
     definition: NewTableOptions | None = None
     replaces_table: bool = False
+
+
+_EVERYTHING = "true"
+
+
+def complete_options(request: WriteRequest, facts: SessionFacts) -> dict[str, str]:
+    """All options of a write, as the data source and the native writer take them.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option contradicts the call, or a setting has a value that it does not take.
+    """
+    options = with_layout(request.options, request.partition_by, request.cluster_by)
+    if request.mode in (ERROR, IGNORE):
+        options = with_call(options, "ifExists", request.mode)
+    if request.replaces_table:
+        options = with_call(options, "replaceTable", "true")
+    if request.by_partition:
+        options = _with_dynamic_overwrite(options)
+    elif request.replaced is not None and request.replaced != _EVERYTHING:
+        if given(options, "replaceWhere") is not None:
+            raise REPLACE_WHERE_IN_OVERWRITE()
+        options["replaceWhere"] = request.replaced
+    if request.definition is not None:
+        options = with_call(options, DEFINITION_OPTION, request.definition.text())
+    return with_facts(options, facts)
+
+
+def with_facts(options: Mapping[str, str], facts: SessionFacts, *, streaming: bool = False) -> dict[str, str]:
+    """Options completed by the session, see `with_settings`.
+
+    Raises
+    ------
+    InvalidOptionError
+        A value that a setting does not take.
+    """
+    from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
+
+    # Refused here, and not after the commit.
+    auto_compaction_of(facts.settings)
+    conflict_detection(facts.settings.get(CONFLICT_DETECTION))
+    return with_settings(options, facts, streaming=streaming)
+
+
+def with_layout(
+    options: Mapping[str, str], partition_by: Sequence[str], cluster_by: Sequence[str]
+) -> dict[str, str]:
+    """Options with the partitioning and clustering that calls have said; each may be said once."""
+    complete = dict(options)
+    if partition_by:
+        complete = with_call(complete, "partitionBy", quoted_list(partition_by))
+    if cluster_by:
+        complete = with_call(complete, "clusterBy", quoted_list(cluster_by))
+    return complete
+
+
+def given(options: Mapping[str, str], name: str) -> str | None:
+    """The text of an option, in any case of its name; None where it is not given."""
+    return next((text for known, text in options.items() if known.lower() == name.lower()), None)
+
+
+def _with_dynamic_overwrite(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of a call that replaces partitions, whatever they say of it themselves, as in delta-spark."""
+    name = "partitionOverwriteMode"
+    text = given(options, name)
+    if text is not None and not WRITE.parse({name: text}, "UTC").values["dynamic_partitions"]:
+        hint = "the call replaces the partitions that it writes to"
+        OPTION_PASSED_OVER.log(option=name, kind="write", hint=hint)
+    others = {known: text for known, text in options.items() if known.lower() != name.lower()}
+    return {**others, name: "dynamic"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The latest version of a table.
+
+    Attributes
+    ----------
+    address, version
+        Its full path or URL, without secrets; its latest version.
+    schema
+        As users see it.
+    properties
+        Of its metadata.
+    partition_columns
+        Their names.
+    own_values
+        The columns that get a value where rows have none: generated and identity columns, and defaults.
+    """
+
+    address: str
+    version: int
+    schema: StructType
+    properties: Mapping[str, str]
+    partition_columns: Sequence[str] = ()
+    own_values: frozenset[str] = frozenset()
+
+
+def find_table(spark: SparkSession, options: Mapping[str, str]) -> Table | None:
+    """The table at the path of a write's options; None where there is none.
+
+    Parameters
+    ----------
+    spark
+        The session: in one of Spark Connect, the server looks.
+    options
+        `path`, and what the filesystem needs; others are not looked at.
+    """
+    log = open_log(spark, path_option(options) or "", {k: v for k, v in options.items() if is_of_store(k)})
+    found = ask(log, describe)
+    if found is None:
+        return None
+    return Table(
+        found["address"],
+        found["version"],
+        StructType.fromJson(json.loads(found["schema"])),
+        found["properties"],
+        tuple(found["partition_columns"]),
+        frozenset(found["own_values"]),
+    )
+
+
+def existing_table(spark: SparkSession, options: Mapping[str, str], call: str) -> Table:
+    """The table at the path of a write's options, which must be there; arguments as for `find_table`.
+
+    Raises
+    ------
+    NotADeltaTableError
+        It is not there; `call` says who asked.
+    """
+    table = find_table(spark, options)
+    if table is None:
+        raise NotADeltaTableError(
+            f"{call} adds to a table that is there, but there is none at the path. Create it first, with "
+            "df.write.format('pydelta').save(path) or df.writeTo(...).create(). Nothing was written",
+            parameters={"tableName": f"`{dict(options).get('path', '')}`"},
+        )
+    return table
+
+
+def leaves_table(spark: SparkSession, request: WriteRequest) -> bool:
+    """Whether a request that makes a table finds one that it leaves as it is.
+
+    Raises
+    ------
+    TableExistsError
+        It finds one, and its mode is `error`.
+    """
+    if request.mode not in (ERROR, IGNORE) or path_option(request.options) is None:
+        return False
+    found = find_table(spark, request.options)
+    if found is None:
+        return False
+    if request.mode == ERROR:
+        raise table_exists(request.definition, found.version, found.address)
+    return True
+
+
+def describe(log: DeltaLog) -> dict[str, Any] | None:
+    """What `Table` holds, in JSON's types; None where there is no table."""
+    try:
+        snapshot = log.snapshot()
+    except NotADeltaTableError:
+        return None
+    return {
+        "address": log.storage.url,
+        "version": snapshot.version,
+        "schema": schemas.to_spark(snapshot.schema).json(),
+        "properties": dict(snapshot.metadata.configuration),
+        "partition_columns": list(snapshot.metadata.partition_columns),
+        "own_values": [f.name for f in snapshot.schema if not OWN_VALUES.isdisjoint(f.metadata)],
+    }

@@ -19,31 +19,31 @@ from delta_ds.spark.base.kinds.frames import frame_of, nothing
 from delta_ds.spark.base.schema import dotted
 from delta_ds.spark.base.session_conf import CATALOG_CONF
 from delta_ds.spark.base.sql_grammar.dml_grammar import parse_dml
-from delta_ds.spark.base.sql_grammar.dml_statements import (
+from delta_ds.spark.base.sql_grammar.grammar import HEADS, parse
+from delta_ds.spark.base.sql_grammar.literals import sql_parameters
+from delta_ds.spark.base.sql_grammar.statements import (
     Delete,
     Insert,
     Merge,
     MergeClause,
     RowStatement,
+    SqlText,
+    Statement,
     Update,
 )
-from delta_ds.spark.base.sql_grammar.grammar import HEADS, parse
-from delta_ds.spark.base.sql_grammar.literals import sql_parameters
-from delta_ds.spark.base.sql_grammar.statements import SqlText, Statement
 from delta_ds.spark.base.sql_grammar.tokens import Parameters, SqlSyntaxError, Tokens
 from delta_ds.spark.base.table_names import path_of_parts
 from delta_ds.spark.engines import monkeypatch
 from delta_ds.spark.session import integration
 from delta_ds.spark.sql.client.insert import insert
-from delta_ds.spark.sql.client.query import Call, with_ctes
-from delta_ds.spark.sql.client.references import find_references
+from delta_ds.spark.sql.client.references import Call, find_references, with_ctes
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.syntax import syntax_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.spark.base.sql_grammar.dml_statements import Assignments
+    from delta_ds.spark.base.sql_grammar.statements import Assignments
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
 
 # --- dELETE, UPDATE and MERGE of a client: their clauses to the commands, which work on Spark Connect

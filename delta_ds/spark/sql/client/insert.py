@@ -30,18 +30,19 @@ from delta_ds.spark.session.writes.request import (
     INSERT,
     INSERT_BY_NAME,
     INSERT_LISTED,
+    Table,
     Way,
     WriteRequest,
+    existing_table,
 )
-from delta_ds.spark.session.writes.target import Table, existing_table
 from delta_ds.spark.session.writes.write import write
-from delta_ds.spark.sql.client.query import Call, with_ctes
+from delta_ds.spark.sql.client.references import Call, with_ctes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField
 
-    from delta_ds.spark.base.sql_grammar.dml_statements import Insert
+    from delta_ds.spark.base.sql_grammar.statements import Insert
 
 _NULL = "NULL"
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.cli.ui import rows as rows_module
+from delta_ds.cli.ui import files as rows_module
 from delta_ds.kernel.commands.health import health
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.cli.ui.serving import Page, served

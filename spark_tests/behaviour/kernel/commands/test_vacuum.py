@@ -404,7 +404,7 @@ def test_a_crash_at_any_phase_leaves_a_table_that_the_next_vacuum_cleans(
 
 
 def _crash_at(phase: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_ds.kernel.commands.vacuum import command, lite
+    from delta_ds.kernel.commands.vacuum import candidates, command
 
     def crash(*args: Any, **kwargs: Any) -> None:
         raise Crash
@@ -439,7 +439,7 @@ def _crash_at(phase: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> Non
     elif phase == "deleted":
         monkeypatch.setattr(command, "delete_files", delete_then_crash)
     elif phase == "mark":
-        monkeypatch.setattr(lite, "write_mark", crash)
+        monkeypatch.setattr(candidates, "write_mark", crash)
     else:
         monkeypatch.setattr(log, "start_transaction", counted)
 

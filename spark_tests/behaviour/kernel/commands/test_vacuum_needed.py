@@ -12,8 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.commands.vacuum.needed import NeededHashes, NeededPaths, PathHashes
-from delta_ds.kernel.commands.vacuum.references import needed_by_commits, needed_in_part, needed_paths
+from delta_ds.kernel.commands.vacuum.references import (
+    NeededHashes,
+    NeededPaths,
+    PathHashes,
+    needed_by_commits,
+    needed_in_part,
+    needed_paths,
+)
 from delta_ds.kernel.log import parts
 from delta_ds.kernel.log.parts import parts_for_tasks
 from delta_ds.kernel.log.replay import ReplayHead, load_head

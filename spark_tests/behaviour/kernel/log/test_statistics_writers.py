@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.log.statistics_writers import statistics_count_nan
+from delta_ds.kernel.log.later_statistics import statistics_count_nan
 from delta_ds.testing import TableBuilder
 
 DELTA_SPARK = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"

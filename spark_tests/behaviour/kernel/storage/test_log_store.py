@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
-from delta_ds.kernel.storage import conditional_put, remote, store_probe
+from delta_ds.kernel.storage import conditional_put, remote
 from delta_ds.kernel.storage import store_errors as backoff
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
@@ -300,16 +300,16 @@ def test_errors_of_a_write_hide_secrets(failing_memory: list[Exception]) -> None
 def test_a_server_that_ignores_the_condition_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = S3Like(honours=False)
     with pytest.raises(StorageError, match=r"overwrites.*nothing was written.*logStore=dynamodb"):
-        store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+        conditional_put.check_endpoint(storage)  # type: ignore[arg-type]
     assert storage.objects == {}
 
 
 def test_a_server_that_honours_the_condition_is_asked_once() -> None:
     storage = S3Like(honours=True)
-    store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+    conditional_put.check_endpoint(storage)  # type: ignore[arg-type]
     assert storage.objects == {}
     puts = storage.puts
-    store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+    conditional_put.check_endpoint(storage)  # type: ignore[arg-type]
     assert storage.puts == puts == 2
 
 
@@ -319,7 +319,7 @@ def test_a_server_that_honours_the_condition_is_asked_once() -> None:
 def test_a_lost_answer_does_not_decide_whether_a_server_overwrites(
     honours: bool, written: bool, lost: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_probe, "pause", lambda attempt: None)
+    monkeypatch.setattr(conditional_put, "pause", lambda attempt: None)
     storage = S3Like(honours=honours)
     create = storage.create
 
@@ -334,10 +334,10 @@ def test_a_lost_answer_does_not_decide_whether_a_server_overwrites(
 
     monkeypatch.setattr(storage, "create", losing)
     if honours:
-        store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+        conditional_put.check_endpoint(storage)  # type: ignore[arg-type]
     else:
         with pytest.raises(StorageError, match="overwrites"):
-            store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+            conditional_put.check_endpoint(storage)  # type: ignore[arg-type]
     assert storage.objects == {}
 
 
@@ -353,14 +353,14 @@ def test_a_server_that_only_the_environment_names_is_asked(monkeypatch: pytest.M
     monkeypatch.setattr(RemoteStorage, "create", lambda self, path, data: asked.append(path))
     monkeypatch.setattr(RemoteStorage, "delete", lambda self, paths: None)
     with pytest.raises(StorageError, match="overwrites"):
-        store_probe.check_endpoint(storage)
+        conditional_put.check_endpoint(storage)
     assert len(asked) == 2
 
 
 def test_a_server_of_amazon_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RemoteStorage, "endpoint", "https://s3.eu-west-1.amazonaws.com")
     monkeypatch.setattr(RemoteStorage, "create", lambda *_: pytest.fail("asked"))
-    store_probe.check_endpoint(open_storage(f"s3://{uuid.uuid4()}/t"))
+    conditional_put.check_endpoint(open_storage(f"s3://{uuid.uuid4()}/t"))
 
 
 def test_a_probe_that_cannot_be_deleted_or_got_no_answer_is_no_uncertain_commit(
@@ -374,12 +374,12 @@ def test_a_probe_that_cannot_be_deleted_or_got_no_answer_is_no_uncertain_commit(
 
     storage = S3Like(honours=True)
     monkeypatch.setattr(storage, "delete", fails(StorageError("not allowed to delete")))
-    store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+    conditional_put.check_endpoint(storage)  # type: ignore[arg-type]
     storage = S3Like(honours=True)
-    monkeypatch.setattr(store_probe, "pause", lambda attempt: None)
+    monkeypatch.setattr(conditional_put, "pause", lambda attempt: None)
     monkeypatch.setattr(storage, "create", fails(UncertainWriteError("time-out")))
     with pytest.raises(StorageError, match="time-out; no commit was written") as caught:
-        store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+        conditional_put.check_endpoint(storage)  # type: ignore[arg-type]
     assert type(caught.value) is StorageError
 
 

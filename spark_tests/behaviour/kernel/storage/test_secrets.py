@@ -287,12 +287,8 @@ def test_a_secret_reaches_the_client_of_its_store(way: Way, monkeypatch: pytest.
     monkeypatch.setattr(fsspec, "get_filesystem_class", lambda scheme: Store)
     monkeypatch.setattr(clients, "_check", lambda *_: None)
     monkeypatch.setattr("delta_ds.kernel.storage.clients.limit", lambda *_: None)
-    monkeypatch.setattr(
-        "delta_ds.kernel.storage.token_credentials.azure_credential", lambda given: dict(given)
-    )
-    monkeypatch.setattr(
-        "delta_ds.kernel.storage.token_credentials.google_credential", lambda given: dict(given)
-    )
+    monkeypatch.setattr("delta_ds.kernel.storage.aws_sessions.azure_credential", lambda given: dict(given))
+    monkeypatch.setattr("delta_ds.kernel.storage.aws_sessions.google_credential", lambda given: dict(given))
     monkeypatch.setattr("delta_ds.kernel.storage.aws_sessions.async_session", lambda given: None)
     clients._clients.clear()
     storage = pickle.loads(pickle.dumps(open_storage(way.address, way.options)))

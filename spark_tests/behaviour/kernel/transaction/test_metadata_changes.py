@@ -8,7 +8,7 @@ import pytest
 
 from delta_ds.kernel.format.actions import Metadata, Protocol
 from delta_ds.kernel.format.table_state import TableState
-from delta_ds.kernel.transaction import metadata_changes
+from delta_ds.kernel.transaction import append_conflicts
 from spark_tests.behaviour.kernel.transaction.tables import LEGACY, SCHEMA, features, metadata
 
 EVERYTHING = features(
@@ -24,7 +24,7 @@ TRACKING = {"delta.enableRowTracking": "true", "delta.rowTracking.materializedRo
 
 def incompatible_difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
     states = (TableState("t", 0, protocol, metadata) for metadata in (before, after))
-    return metadata_changes.incompatible_difference(*states)
+    return append_conflicts.incompatible_difference(*states)
 
 
 @pytest.mark.parametrize(

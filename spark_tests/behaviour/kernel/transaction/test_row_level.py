@@ -28,7 +28,7 @@ from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.format.schema.types import STRING, StructField, StructType
 from delta_ds.kernel.transaction.alter.create import create_table
 from delta_ds.kernel.transaction.reads import bound_predicate
-from delta_ds.kernel.transaction.row_level import wanted_rows
+from delta_ds.kernel.transaction.row_level import winning_rows
 from spark_tests.faults.concurrency import row_commands
 from spark_tests.faults.concurrency.row_model import (
     APPEND,
@@ -260,7 +260,7 @@ def test_without_row_tracking_files_decide(tmp_path: Path) -> None:
 
 
 def test_more_than_is_worth_reading_is_a_conflict(log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wanted_rows, "MOST_BYTES", 1)
+    monkeypatch.setattr(winning_rows, "MOST_BYTES", 1)
     with pytest.raises(ConcurrentAppendException, match="added rows that"):
         race(log, GROW_2, GROW_6)
 
@@ -319,5 +319,5 @@ def test_texts_that_the_kernel_compares_otherwise_count_as_wanted(
     snapshot = log.open_snapshot()
     pending: Any = SimpleNamespace(storage=snapshot.storage, state=snapshot.table_state)
     read = bound_predicate(snapshot, "c = 'ABC'", "UTC")
-    wanted = wanted_rows.WantedRows(pending, read)
+    wanted = winning_rows.WantedRows(pending, read)
     assert wanted.first(Scan(snapshot).slices()) is not None

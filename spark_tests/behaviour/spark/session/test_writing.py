@@ -25,7 +25,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.spark.base.session_conf import NATIVE_WRITE_CONF
 from delta_ds.spark.engines.classic.jvm import NotNative
-from delta_ds.spark.engines.seam import classic_writes
+from delta_ds.spark.engines.seam import classic
 from delta_ds.spark.session import writing
 from delta_ds.spark.session.writes import write
 
@@ -343,7 +343,7 @@ def test_insert_into_places_fields_of_structs(
 def native_writer(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("delta_ds.spark.engines.classic.writer")
     module.refresh_written_rows = lambda *_: None  # type: ignore[attr-defined]
-    monkeypatch.setattr(classic_writes, "writer", module)
+    monkeypatch.setattr(classic, "writer", module)
     return module
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.commands.streaming.read_snapshot import state_to_read
+from delta_ds.kernel.commands.streaming.schema_log import state_to_read
 from delta_ds.kernel.commands.streaming.source import StreamSource
 from delta_ds.kernel.format.options.read import READ_OPTIONS
 from delta_ds.kernel.format.options.stream_read import STREAM_READ_OPTIONS, parse_stream_read_options

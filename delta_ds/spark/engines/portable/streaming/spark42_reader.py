@@ -12,8 +12,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from delta_ds.kernel.commands.streaming.limits import ALL_AVAILABLE, ReadLimits
-from delta_ds.kernel.commands.streaming.offsets import StreamOffset
+from delta_ds.kernel.commands.streaming.offsets import ALL_AVAILABLE, ReadLimits, StreamOffset
 from delta_ds.spark.engines.portable.streaming.reader import DeltaStreamReader
 from delta_ds.spark.errors.translation import with_error_parameters
 

@@ -18,9 +18,8 @@ from delta_ds.kernel.commands.streaming.sink import commit_batch
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
-from delta_ds.kernel.transaction.write.intent import APPEND, COMPLETE, stream_intent
+from delta_ds.kernel.transaction.write.intent import APPEND, COMPLETE, find_target, stream_intent
 from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
-from delta_ds.kernel.transaction.write.target import find_target
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.origin import engine_info
 from delta_ds.spark.base.same_version import same_version

@@ -40,7 +40,7 @@ from delta_ds.kernel.files.write import partition_files
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.schema.types import LONG, StructField, StructType
-from delta_ds.kernel.transaction.alter.constraints import add_constraint
+from delta_ds.kernel.transaction.alter.definitions import add_constraint
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.commands.streaming.limits import ReadLimits
-from delta_ds.kernel.commands.streaming.offsets import StreamOffset
+from delta_ds.kernel.commands.streaming.offsets import ReadLimits, StreamOffset
 from delta_ds.kernel.commands.streaming.source import StreamSource
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.format.options.stream_read import parse_stream_read_options

@@ -9,7 +9,7 @@ import pytest
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import ChangeDataError, InvalidOptionError, SchemaError
-from delta_ds.kernel.commands.streaming.limits import ReadLimits
+from delta_ds.kernel.commands.streaming.offsets import ReadLimits
 from delta_ds.testing import TableBuilder, commit_time, remove_action
 from spark_tests.behaviour.kernel.commands.streaming.streams import (
     IDS,

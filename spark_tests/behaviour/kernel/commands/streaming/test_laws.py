@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_ds.api.delta_log import DeltaLog
-from delta_ds.kernel.commands.streaming.limits import ALL_AVAILABLE, ReadLimits
+from delta_ds.kernel.commands.streaming.offsets import ALL_AVAILABLE, ReadLimits
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.log.snapshot import open_snapshot

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_ds.kernel.commands.streaming.limits import Admission, ReadLimits, default_limits
+from delta_ds.kernel.commands.streaming.offsets import Admission, ReadLimits, default_limits
 from delta_ds.kernel.format.options.stream_read import parse_stream_read_options
 
 SIZES = st.lists(st.integers(0, 50), max_size=20)

@@ -24,9 +24,8 @@ from delta_ds.kernel.commands.streaming import sink
 from delta_ds.kernel.commands.streaming.sink import commit_batch
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.log.snapshot import Snapshot
-from delta_ds.kernel.transaction.write.intent import batch_intent, stream_intent
+from delta_ds.kernel.transaction.write.intent import batch_intent, find_target, stream_intent
 from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
-from delta_ds.kernel.transaction.write.target import find_target
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from spark_tests.behaviour.kernel.commands.streaming.streams import rows, table
 from spark_tests.behaviour.kernel.transaction.write.tables import commit as actions_of

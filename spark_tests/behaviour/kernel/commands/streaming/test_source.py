@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from delta_ds.exceptions import DeltaError, LogError, UnsupportedOperationError
-from delta_ds.kernel.commands.streaming.limits import ALL_AVAILABLE, ReadLimits
-from delta_ds.kernel.commands.streaming.offsets import StreamOffset
+from delta_ds.kernel.commands.streaming.offsets import ALL_AVAILABLE, ReadLimits, StreamOffset
 from delta_ds.testing import remove_action
 from spark_tests.behaviour.kernel.commands.streaming.streams import (
     again,

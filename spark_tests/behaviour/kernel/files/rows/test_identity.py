@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
-from delta_ds.kernel.files.rows import identity
-from delta_ds.kernel.files.rows.identity import BLOCK, TASKS, Identity, IdentityValues, first_value
+from delta_ds.kernel.files.rows import generated
+from delta_ds.kernel.files.rows.generated import BLOCK, TASKS, Identity, IdentityValues, first_value
 from delta_ds.kernel.files.rows.pipeline import RowPipeline
 from delta_ds.kernel.files.rows.plan import plan_rows
 from delta_ds.kernel.format.schema.types import INTEGER, LONG, STRING, StructField
@@ -132,7 +132,7 @@ def test_any_split_into_tasks_and_batches_gives_unique_values_beyond_the_base(
 ) -> None:
     given_out: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(identity, "BLOCK", block)
+        patch.setattr(generated, "BLOCK", block)
         for task, batches in tasks.items():
             values = IdentityValues(Identity("k", base, step), task)
             mine = [v for rows in batches for v in values.next(rows).to_pylist()]

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
-from delta_ds.conditions.log import CHECKSUM_MISMATCH
+from delta_ds.conditions.protocol import CHECKSUM_MISMATCH
 from delta_ds.exceptions import LogError
-from delta_ds.kernel.files.scan.part_scan import part_filter
 from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.files.scan.skipping import part_filter
 from delta_ds.kernel.files.write.live_adds import with_statistics_text
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.sql import parse_predicate

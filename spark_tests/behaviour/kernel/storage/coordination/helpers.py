@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.storage.coordination.records import ManagedTable, ProposedCommit, RatifiedCommits
+from delta_ds.kernel.storage.coordination.coordinator import ManagedTable, ProposedCommit, RatifiedCommits
 from delta_ds.kernel.storage.coordination.sqlite import SQLiteCoordinator
 
 NAME = "main.sales.orders"

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.log.segment import list_log, read_log_files
+from delta_ds.kernel.storage.coordination.coordinator import ProposedCommit, RatifiedCommits
 from delta_ds.kernel.storage.coordination.log_store import CoordinatedLogStore, _single_actions
-from delta_ds.kernel.storage.coordination.records import ProposedCommit, RatifiedCommits
 from delta_ds.kernel.storage.coordination.storage import CoordinatedStorage
 from delta_ds.kernel.storage.filesystem import FileStatus
 from delta_ds.kernel.storage.local import LocalStorage

@@ -17,7 +17,7 @@ from delta_ds.exceptions import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from delta_ds.kernel.storage.coordination.records import ProposedCommit
+from delta_ds.kernel.storage.coordination.coordinator import ProposedCommit
 from delta_ds.kernel.storage.coordination.storage import CoordinatedStorage
 from delta_ds.kernel.storage.filesystem import FileStatus
 from delta_ds.kernel.storage.local import LocalStorage

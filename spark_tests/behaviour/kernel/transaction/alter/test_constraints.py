@@ -8,7 +8,7 @@ import pytest
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import ConcurrentAppendException, DeltaError, InvariantViolationError
-from delta_ds.kernel.transaction.alter.constraints import add_constraint, drop_constraint
+from delta_ds.kernel.transaction.alter.definitions import add_constraint, drop_constraint
 from spark_tests.behaviour.kernel.transaction.alter.tables import action, made, protocol, with_rows
 
 

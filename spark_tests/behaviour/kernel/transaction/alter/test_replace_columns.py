@@ -14,7 +14,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.schema.column_mapping import strip
 from delta_ds.kernel.format.schema.types import INTEGER, LONG, ArrayType, MapType, StructField, StructType
 from delta_ds.kernel.transaction.alter.change_column import change_columns
-from delta_ds.kernel.transaction.alter.replace_columns import replace_columns
+from delta_ds.kernel.transaction.alter.schema_change import replace_columns
 from spark_tests.behaviour.kernel.format.schema.schemas import struct
 from spark_tests.behaviour.kernel.transaction.alter.tables import made
 

@@ -33,8 +33,8 @@ from delta_ds.kernel.transaction.alter.columns import add_columns, drop_columns,
 from delta_ds.kernel.transaction.alter.create import REPLACE, create_table
 from delta_ds.kernel.transaction.alter.properties import set_properties, unset_properties
 from delta_ds.kernel.transaction.iceberg import conversion, snapshots
-from delta_ds.kernel.transaction.iceberg.clean_up import clean_up
 from delta_ds.kernel.transaction.iceberg.conversion import convert
+from delta_ds.kernel.transaction.iceberg.snapshots import clean_up
 from delta_ds.kernel.transaction.iceberg.storage_io import converted_versions
 from spark_tests.behaviour.kernel.transaction.alter.tables import made, with_rows
 from spark_tests.full_form import FULL, examples
@@ -397,7 +397,7 @@ def test_generate_brings_it_up_to_date(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_is_far_behind_is_described_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_ds.kernel.transaction.iceberg.log_changes.MAX_COMMITS", 1)
+    monkeypatch.setattr("delta_ds.kernel.transaction.iceberg.snapshots.MAX_COMMITS", 1)
     log = made_of(tmp_path, ALL_TYPES.select(["id"]))
     with monkeypatch.context() as patched:
         patched.setattr("delta_ds.kernel.transaction.post_commit._convert", lambda *_: False)

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.files.write.columns import file_columns
-from delta_ds.kernel.files.write.paths import list_written_files
-from delta_ds.kernel.files.write.write_spec import WriteSpec
+from delta_ds.kernel.files.write.write_spec import WriteSpec, list_written_files
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.format.schema.types import (
     BINARY,

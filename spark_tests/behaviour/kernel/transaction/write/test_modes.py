@@ -254,9 +254,8 @@ def test_replace_where_keeps_no_row_ids_once_row_tracking_is_turned_off(tmp_path
 
 def _plan(path: Path, options: Mapping[str, str], data: pa.Table = FIVE, mode: str = "append") -> WritePlan:
     from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.transaction.write.intent import batch_intent
+    from delta_ds.kernel.transaction.write.intent import batch_intent, find_target
     from delta_ds.kernel.transaction.write.plan import plan_write
-    from delta_ds.kernel.transaction.write.target import find_target
 
     target = find_target(batch_intent({**options, "path": str(path)}, mode))
     return plan_write(target, schema_from_arrow(data.schema))

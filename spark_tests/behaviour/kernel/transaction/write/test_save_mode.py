@@ -12,9 +12,8 @@ from delta_ds.exceptions import ProtocolChangedException, TableExistsError
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.transaction.write.arrow import write_arrow
 from delta_ds.kernel.transaction.write.finish import finish_write
-from delta_ds.kernel.transaction.write.intent import batch_intent
+from delta_ds.kernel.transaction.write.intent import batch_intent, find_target
 from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
-from delta_ds.kernel.transaction.write.target import find_target
 from delta_ds.kernel.transaction.write.task import write_rows
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})

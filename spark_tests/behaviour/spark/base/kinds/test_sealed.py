@@ -18,7 +18,7 @@ from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.spark.base.kinds import frames, sealed
 from delta_ds.spark.base.kinds.sealed import MARK, Sealed, open_value, register_source, seal, seal_argument
 from delta_ds.spark.commands.blame import BlameSource
-from delta_ds.spark.commands.file_scan_source import TargetSource
+from delta_ds.spark.commands.dml_target import TargetSource
 from delta_ds.spark.engines.connect import connect_bridge
 from delta_ds.spark.engines.portable.source import DeltaSource, PushdownSource
 

@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 import delta_ds
 from delta_ds import DeltaTable
 from delta_ds.exceptions import DeltaError, InvalidOptionError
-from delta_ds.kernel.format.options.ignored_settings import SETTINGS
-from delta_ds.kernel.format.options.machinery_settings import MACHINERY
+from delta_ds.kernel.format.options.ignored_settings import MACHINERY, SETTINGS
 from delta_ds.kernel.format.options.session_facts import DEFAULTS_PREFIX
 from delta_ds.kernel.format.options.settings import (
     AUTO_MERGE,

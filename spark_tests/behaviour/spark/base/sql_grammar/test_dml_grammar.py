@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds.spark.base.sql_grammar.dml_grammar import parse_dml
-from delta_ds.spark.base.sql_grammar.dml_statements import Delete, Insert, Merge, MergeClause, Update
-from delta_ds.spark.base.sql_grammar.statements import SqlText
+from delta_ds.spark.base.sql_grammar.statements import Delete, Insert, Merge, MergeClause, SqlText, Update
 from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
 from spark_tests.full_form import examples
 

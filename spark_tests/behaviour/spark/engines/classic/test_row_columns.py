@@ -23,10 +23,9 @@ from delta_ds.kernel.files.rows.pipeline import RowPipeline
 from delta_ds.kernel.files.rows.plan import plan_rows
 from delta_ds.kernel.files.write.write_spec import write_spec
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.write.intent import batch_intent
+from delta_ds.kernel.transaction.write.intent import batch_intent, find_target, newest_snapshot
 from delta_ds.kernel.transaction.write.overwrite_scope import plan_overwrite
 from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
-from delta_ds.kernel.transaction.write.target import find_target, newest_snapshot
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.engines.classic.row_casts import Caster

@@ -37,19 +37,18 @@ from delta_ds.kernel.transaction.write.intent import (
     OVERWRITE,
     batch_intent,
     command_intent,
+    find_target,
     stream_intent,
 )
 from delta_ds.kernel.transaction.write.plan import plan_write
-from delta_ds.kernel.transaction.write.target import find_target
 from delta_ds.kernel.transaction.write.task import write_rows
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base.table_names import with_path
 from delta_ds.spark.engines.portable.source import DeltaSource
 from delta_ds.spark.session.writes import request
-from delta_ds.spark.session.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, NewTable, as_new_table
-from delta_ds.spark.session.writes.options import complete_options, with_facts
-from delta_ds.spark.session.writes.request import SAVE, Way, WriteRequest
+from delta_ds.spark.session.writes.request import SAVE, Way, WriteRequest, complete_options, with_facts
+from delta_ds.spark.session.writes.write import CREATE, CREATE_OR_REPLACE, REPLACE, NewTable, as_new_table
 from spark_tests.behaviour.kernel.transaction.write.tables import actions, create
 
 Texts = Mapping[str, str]
