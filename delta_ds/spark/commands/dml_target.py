@@ -123,7 +123,8 @@ class _Reader(DataSourceReader):
         return {n: v for n, v in self.__dict__.items() if n not in ("_scan", "_numbers")}
 
     def partitions(self) -> Sequence[InputPartition]:
-        from delta_ds.kernel.files.scan.scan import DEFAULT_PARTITION_BYTES, pack
+        from delta_ds.kernel.files.scan.scan import DEFAULT_PARTITION_BYTES
+        from delta_ds.kernel.files.scan.tasks import pack
 
         slices = [piece for piece in self._scan.slices() if piece.path in self._numbers]
         tasks = pack(slices, DEFAULT_PARTITION_BYTES, 1)

@@ -13,7 +13,7 @@ from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
 from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.plan import DmlPlan
-from delta_ds.kernel.files.scan.scan import vector_descriptor
+from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
 from delta_ds.kernel.format.actions import AddFile

@@ -28,7 +28,7 @@ from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.rows.pipeline import RowPipeline
-from delta_ds.kernel.files.scan.scan import file_slices
+from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.transaction.write.change_files import ChangeWriter

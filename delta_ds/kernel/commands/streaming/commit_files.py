@@ -11,7 +11,7 @@ from delta_ds.kernel.commands.changes import CommitChanges, SliceMaker
 from delta_ds.kernel.commands.streaming.commits import StreamedCommit, data_changing, in_commit_time
 from delta_ds.kernel.commands.streaming.offsets import Admission
 from delta_ds.kernel.files.read.plan import FileSlice
-from delta_ds.kernel.files.scan.scan import file_slices
+from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.format.options.stream_read import StreamReadOptions
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass

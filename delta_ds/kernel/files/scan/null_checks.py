@@ -22,7 +22,8 @@ from delta_ds.kernel.files.read import column_conversion
 from delta_ds.kernel.files.read.column_conversion import default_value
 from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.read.reader import read_slices
-from delta_ds.kernel.files.scan.scan import Scan, file_slices
+from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.format.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.types import LONG, STRING, VOID, DataType, StructField, StructType
