@@ -139,7 +139,7 @@ class Frames:
         timezone: str = "UTC",
         connection: duckdb.DuckDBPyConnection | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """The rows as a relation of DuckDB: nothing is read until it is queried, and each query reads anew.
+        """The rows as a relation of DuckDB: nothing is read until it is queried, and each query reads again.
 
         The columns and simple filters of a query reach this package, as in `to_pyarrow_dataset`.
 
