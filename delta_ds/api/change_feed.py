@@ -43,7 +43,7 @@ class ChangeFeed:
 
     @property
     def net(self) -> str | None:
-        """What becomes of the changes of a key, `net` or `latest`; None where each change counts."""
+        """Which changes of a key are kept, `net` or `latest`; None where each change counts."""
         return self._feed.net
 
     @property

@@ -178,7 +178,7 @@ class Described(TableLog):
         Raises
         ------
         InvalidOptionError
-            There is none; the message names those that there are.
+            There is none; the message names the existing ones.
 
         Examples
         --------

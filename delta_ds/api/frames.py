@@ -118,7 +118,8 @@ class Frames:
         ImportError
             polars is not installed.
         DeltaError
-            As `Snapshot.scan`; what `Scan.to_batches` raises comes when the frame is collected.
+            As `Snapshot.scan`, and for a column that `columns` has twice; what `Scan.to_batches` raises comes when the
+            frame is collected.
 
         Examples
         --------
@@ -139,7 +140,7 @@ class Frames:
         timezone: str = "UTC",
         connection: duckdb.DuckDBPyConnection | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """The rows as a relation of DuckDB: nothing is read until it is queried, and each query reads anew.
+        """The rows as a relation of DuckDB: nothing is read until it is queried, and each query reads again.
 
         The columns and simple filters of a query reach this package, as in `to_pyarrow_dataset`.
 
@@ -156,7 +157,7 @@ class Frames:
         ImportError
             DuckDB is not installed.
         DeltaError
-            As `Snapshot.scan`.
+            As `Snapshot.scan`, and for a column that `columns` has twice.
 
         Examples
         --------
@@ -185,8 +186,8 @@ class Frames:
 
         It reads by this package, so deletion vectors and column mapping are right, which a dataset of the files alone
         would not be. Columns and filters reach it: comparisons of columns with values of their types, null checks and
-        lists of values skip files by statistics. What is about files (`get_fragments`, `replace_schema`) is refused;
-        joins and sorts take the rows into memory.
+        lists of values skip files by statistics. A filter of more than eleven `&` and `|` in one another skips none.
+        What is about files (`get_fragments`, `replace_schema`) is refused; joins and sorts take the rows into memory.
 
         Parameters
         ----------
@@ -196,7 +197,7 @@ class Frames:
         Raises
         ------
         DeltaError
-            As `Snapshot.scan`.
+            As `Snapshot.scan`, and for a column that `columns` has twice.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""`Maintained`: the commands of a `DeltaLog` that look after a table, or make one of another, in this process."""
+"""`Maintained`: the commands of a `DeltaLog` that maintain a table, or make one of another, in this process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Maintained(TableLog):
         where
             A predicate on partition columns: only these partitions.
         full
-            Of a clustered table all files anew, those that are clustered already as well.
+            Rewrite all files of a clustered table, those that are clustered already as well.
         min_file_size
             In bytes: smaller files are candidates. 1 GiB, or `max_file_size` if that is given.
         max_file_size
@@ -295,11 +295,11 @@ class Maintained(TableLog):
         target
             Its address, or its `DeltaLog`.
         shallow
-            Name the files of this table in place of copying them: they have to stay, on the same filesystem.
+            Name the files of this table instead of copying them: they have to stay, on the same filesystem.
         version, timestamp, timezone
             Of this table, as for `restore`; neither: the newest version.
         replace_existing
-            Whether the clone may take the place of a table. A deep clone copies then what is new; a shallow one needs
+            Whether the clone may replace a table. A deep clone copies then what is new; a shallow one needs
             a table without files.
         properties
             To set over those of this table.

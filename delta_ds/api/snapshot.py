@@ -488,7 +488,7 @@ class Scan(Shown):
         return self._scan.to_reader(max_bytes)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read a scan as it is, each time anew.
+        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read a scan as it is, each time again.
 
         >>> import pyarrow as pa
         >>> from delta_ds import DeltaLog
@@ -714,7 +714,7 @@ class Blame:
         Parameters
         ----------
         max_bytes
-            As in `Scan.to_batches`. Beside that, a few texts are kept of each commit that a row names.
+            As in `Scan.to_batches`. In addition, a few texts are kept of each commit that a row names.
 
         Raises
         ------
@@ -767,7 +767,7 @@ class Blame:
         return pa.RecordBatchReader.from_batches(arrow_schema(self.schema), self.to_batches(max_bytes))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read it as it is, each time anew."""
+        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read it as it is, each time again."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:

@@ -90,7 +90,7 @@ SCHEMAS: dict[str, Schema] = {
             dataChange=_maybe(_FLAG), baseRowId=_maybe(_COUNT), defaultRowCommitVersion=_maybe(_VERSION),
         ), "dataChange"),
     ]}),
-    "log": _list({**_MAP, "description": "Actions as they stand in the log, by their kind."}),
+    "log": _list({**_MAP, "description": "Actions as they are in the log, by their kind."}),
     "show": _ROWS,
     "sql": _ROWS,
     "changes": _ROWS,

@@ -29,7 +29,7 @@ STATUSES = {
     USAGE: "the command line is wrong: nothing was done",
     FAILED: "the command failed, or its output could not be written, as on a full disk",
     INTERRUPTED: "Ctrl+C, or a signal to end: the table is at a version that it had, or at a whole new one",
-    UNREAD: "whoever read the output has gone, as `head` does",
+    UNREAD: "the reader of the output has gone, as `head` does",
 }
 # Lines that stand for themselves before the rest is only counted.
 MOST_LINES = 20

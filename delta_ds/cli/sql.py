@@ -107,7 +107,7 @@ def _make_views(
 
 
 def _table_names(connection: duckdb.DuckDBPyConnection, query: str) -> set[str]:
-    """The names without a schema that a query has in the place of tables, by DuckDB's own parser."""
+    """The names without a schema that a query has for tables, by DuckDB's own parser."""
     ((answer,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     tree = json_module.loads(answer)
     if tree.get("error"):

@@ -196,7 +196,7 @@ OPTION_OF_THE_LOG = ILLEGAL_OPTION.also(
 )
 OPTIONS_OF_NAMED_TABLE = ILLEGAL_OPTION.also(
     "options {options} of the new table {table} cannot go to a server of Spark Connect along with its name, as they "
-    "would stand in a statement: set them in the server's session, or give a path with .location(...) and no name. "
+    "would be part of a statement: set them in the server's session, or give a path with .location(...) and no name. "
     "Nothing was made",
 )
 WRITTEN_BY_OTHER_FORMAT = ILLEGAL_OPTION.also(

@@ -74,6 +74,11 @@ DUPLICATE_COLUMNS_IN_ROWS = DUPLICATE_COLUMNS_FOUND.also(
 DUPLICATE_COLUMNS_CHOSEN = DUPLICATE_COLUMNS_FOUND.also(
     "option 'columns' names {column!r} twice for {table}",
 )
+DUPLICATE_COLUMNS_ASKED = DUPLICATE_COLUMNS_FOUND.also(
+    "columns has {column!r} twice (case does not count), but lazy rows of table {table} (version {version}) have each "
+    "column once, by its name: name it once, or use to_arrow",
+    parameters=("column",),
+)
 DUPLICATE_CLUSTERING_COLUMNS = DUPLICATE_COLUMNS_FOUND.also(
     "{table} would be clustered by {duplicateCols!r} twice. Nothing was written",
     parameters=("duplicateCols",),

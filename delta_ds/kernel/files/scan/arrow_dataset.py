@@ -32,6 +32,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """
 
     def __init__(self, scan: Scan, filter_: pc.Expression | None = None) -> None:
+        scan.refuse_repeated_columns()
         self._scan, self._filter = scan, filter_
         self._arrow_schema = output_schema(scan.plan)
 
@@ -74,6 +75,8 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
             return set(names)
         # The text of an expression holds the name of each of its columns as it is.
         texts = [filter_text, *map(str, columns.values())] if isinstance(columns, Mapping) else [filter_text]
+        if any("FieldPath" in text for text in texts):  # by position among all columns
+            return set(names)
         plain = set() if isinstance(columns, Mapping) else set(columns)
         return {name for name in names if name in plain or any(_is_in(name, text) for text in texts)}
 
@@ -154,7 +157,8 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 def _is_in(name: str, text: str) -> bool:
     if name not in text or not name.isidentifier():
         return name in text
-    return re.search(rf"\b{name}\b", text) is not None
+    # Not `\b`: a name may end in a mark that Unicode counts to the letter before, which is no letter to `re`.
+    return re.search(rf"(?<!\w){name}(?!\w)", text) is not None
 
 
 def _held(dataset: Any) -> Any:

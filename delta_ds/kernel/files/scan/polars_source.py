@@ -19,10 +19,13 @@ def lazy_frame(scan: Scan) -> polars.LazyFrame:
     ------
     ImportError
         polars is not installed.
+    SchemaError
+        The scan has a column twice.
     """
     pl = package_of("polars", "to_polars")
     from polars.io.plugins import register_io_source
 
+    scan.refuse_repeated_columns()
     names = scan.schema.names
 
     def rows(

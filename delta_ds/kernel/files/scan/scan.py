@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
-from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
+from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA, DUPLICATE_COLUMNS_ASKED
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.scan.skipping import (
     Pruning,
@@ -83,6 +83,21 @@ class Scan:
         parts = [each for each in (self.predicate, predicate) if each is not None]
         both = Call("and", tuple(parts)) if len(parts) == 2 else next(iter(parts), None)
         return Scan(self.snapshot, both, columns, self.timezone, self.metadata_columns)
+
+    def refuse_repeated_columns(self) -> None:
+        """Refuse a column that was asked for twice, for what has columns by their names.
+
+        Raises
+        ------
+        SchemaError
+            There is one; the message names it.
+        """
+        names = self.schema.names
+        for name in names:
+            if names.count(name) > 1:
+                raise DUPLICATE_COLUMNS_ASKED(
+                    column=name, table=self.snapshot.storage.url, version=self.snapshot.version
+                )
 
     @cached_property
     def pruning(self) -> Pruning:

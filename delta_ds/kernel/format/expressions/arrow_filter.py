@@ -8,6 +8,7 @@ Source: https://substrait.io, `proto/substrait/algebra.proto`, `extended_express
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _Message: TypeAlias = "dict[int, list[int | bytes]]"
 
 _COMPARISONS = {"equal": "=", "not_equal": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+# Of a filter that is looked at.
+_MOST_CALLS, _MOST_LEVELS = 48, 11
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 # Fields of `Expression`.
 _LITERAL, _SELECTION, _FUNCTION, _IF_THEN, _ONE_OF = 1, 2, 3, 6, 8
 
@@ -44,12 +48,31 @@ def tree_of(filter_: pc.Expression, arrow_schema: pa.Schema, schema: StructType)
     """
     import pyarrow as pa
 
+    if _is_deep(str(filter_), arrow_schema.names):
+        return None
     try:
         text = bytes(filter_.to_substrait(arrow_schema))
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return None  # Substrait has no word for it, such as a cast that Arrow put in: Arrow filters by it
     part = _Filter.of(text, arrow_schema.names, schema).part
     return None if part is None else part.tree
+
+
+def _is_deep(text: str, names: Sequence[str]) -> bool:
+    """Whether the message of a filter would be large: Arrow writes the arguments of each call twice, so that it doubles
+    with each level.
+
+    The text of a filter has a pair of parentheses for each call.
+    """
+    if text.count("(") > _MOST_CALLS:
+        return True
+    depth = deepest = 0
+    for sign in re.findall("[()]", _QUOTED.sub("", text)):
+        depth += 1 if sign == "(" else -1
+        deepest = max(deepest, depth)
+    if any(")" in name for name in names):  # a name is not quoted
+        deepest = text.count("(")
+    return deepest > _MOST_LEVELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +130,9 @@ class _Filter:
     def _one_of(self, node: _Message) -> Part | None:
         column = self._name(_at(node, 1))
         values = [_value(each) for each in _inner(node, 2)]
-        return column and filters.one_of(self.schema, column, values) or None
+        part = column and filters.one_of(self.schema, column, values) or None
+        # To Arrow null is not in a list, so that the negation holds for it.
+        return None if part is None else Part(part.tree, exact=False)
 
     def _guarded(self, node: _Message) -> Part | None:
         """`if is_valid(a) then a in (...) else null`, as DuckDB writes it: implies what is behind `then`."""
@@ -157,7 +182,7 @@ def _value(node: _Message) -> Value | None:
 def _decimal(literal: _Message) -> Decimal:
     (unscaled, *_) = literal[1]
     assert isinstance(unscaled, bytes)
-    return Decimal(int.from_bytes(unscaled, "little", signed=True)).scaleb(-_number(literal, 3))
+    return filters.decimal(int.from_bytes(unscaled, "little", signed=True), _signed(_number(literal, 3)))
 
 
 # --- messages

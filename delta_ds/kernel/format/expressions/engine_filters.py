@@ -73,7 +73,7 @@ def compared(schema: StructType, operator: str, name: str, value: Value | None) 
         return None
     if _floats(field) and (operator == "<>" or value != value):  # NaN has a place in Spark's order
         return None
-    return Part(Call(operator, (Column((field.name,)), Literal(value))), exact=not _floats(field))
+    return Part(Call(operator, (Column((field.name,)), _literal(field, value))), exact=not _floats(field))
 
 
 def one_of(schema: StructType, name: str, values: Sequence[Value | None]) -> Part | None:
@@ -81,7 +81,7 @@ def one_of(schema: StructType, name: str, values: Sequence[Value | None]) -> Par
     field = _field(schema, name)
     if field is None or not values or len(values) > MOST_VALUES or _floats(field):
         return None
-    literals = [Literal(value) for value in values if value is not None and _is_of(field, value)]
+    literals = [_literal(field, value) for value in values if value is not None and _is_of(field, value)]
     if len(literals) < len(values):
         return None
     return Part(Call("in", (Column((field.name,)), *literals)))
@@ -141,6 +141,12 @@ def moment(micros: int, *, aware: bool) -> datetime.datetime | None:
     return found.replace(tzinfo=datetime.timezone.utc) if aware else found
 
 
+def decimal(unscaled: int, scale: int) -> Decimal:
+    """A decimal by its digits and how many of them are fractional, exactly: arithmetic would round it to 28 digits."""
+    sign, digits, _ = Decimal(unscaled).as_tuple()
+    return Decimal((sign, digits, -scale))
+
+
 def day(number: int) -> datetime.date | None:
     """A date by its days since 1970; None beyond the years of Python."""
     try:
@@ -161,6 +167,13 @@ def _field(schema: StructType, name: str) -> StructField | None:
     return field
 
 
+def _literal(field: StructField, value: Value) -> Literal:
+    """A constant that `_is_of` a column. A decimal has the column's type: with another, both would be converted to
+    a third, which may have fewer fractional digits than the column.
+    """
+    return Literal(value, field.type) if isinstance(field.type, DecimalType) else Literal(value)
+
+
 def _floats(field: StructField) -> bool:
     return field.type in (FLOAT, DOUBLE)
 
@@ -171,7 +184,7 @@ def _is_of(field: StructField, value: Value) -> bool:
     if isinstance(value, bool) or kind == BOOLEAN:
         return isinstance(value, bool) and kind == BOOLEAN
     if isinstance(kind, DecimalType):
-        return isinstance(value, Decimal) and value.is_finite() and _scale(value) <= kind.scale
+        return isinstance(value, Decimal) and _fits(value, kind)
     if kind in _BITS:
         return isinstance(value, int) and -(1 << _BITS[kind] - 1) <= value < 1 << _BITS[kind] - 1
     if kind == DOUBLE:
@@ -185,9 +198,11 @@ def _is_of(field: StructField, value: Value) -> bool:
     return kind == DATE and isinstance(value, datetime.date)
 
 
-def _scale(value: Decimal) -> int:
+def _fits(value: Decimal, kind: DecimalType) -> bool:
     exponent = value.as_tuple().exponent
-    return -exponent if isinstance(exponent, int) else 0
+    if not isinstance(exponent, int) or -exponent > kind.scale:  # not finite; more fractional digits
+        return False
+    return not value or value.adjusted() < kind.precision - kind.scale
 
 
 def _is_single(value: float) -> bool:

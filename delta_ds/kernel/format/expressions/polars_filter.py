@@ -6,7 +6,7 @@ The form is polars' own and changes with its versions: what is not as expected i
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.expressions import engine_filters as filters
@@ -27,11 +27,14 @@ _COMPARISONS = {
     "Gt": ">",
     "GtEq": ">=",
 }
+_AND, _OR = ("And", "LogicalAnd"), ("Or", "LogicalOr")
 _INTEGERS = frozenset(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64, 128)) | {"Int"}
 _FLOATS = frozenset(["Float", "Float32", "Float64"])
 _TEXTS = frozenset(["String", "StringOwned", "Str"])
 # Of one microsecond, and of how many of the unit it is made.
 _UNITS = {"Microseconds": (1, 1), "Milliseconds": (1_000, 1), "Nanoseconds": (1, 1_000)}
+# Of conditions inside one another; long chains of one operator count as one.
+_MOST_LEVELS = 50
 _BOUNDS = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}
 
 
@@ -43,27 +46,32 @@ def tree_of(filter_: polars.Expr, schema: StructType) -> Expression | None:
     schema
         Of the table.
     """
-    part = _part(json.loads(filter_.meta.serialize(format="json")), schema)
+    try:
+        written = json.loads(filter_.meta.serialize(format="json"))
+    except RecursionError:
+        return None  # hundreds of conditions in one another: polars filters by them itself
+    part = _part(written, schema, _MOST_LEVELS)
     return None if part is None else part.tree
 
 
-def _part(node: Any, schema: StructType) -> Part | None:
+def _part(node: Any, schema: StructType, levels: int) -> Part | None:
+    if not levels:
+        return None
     kind, body = _only(node)
     if kind == "Column" and isinstance(body, str):
         return filters.flag(schema, body)
     if kind == "BinaryExpr" and isinstance(body, dict):
-        return _binary(body, schema)
+        return _binary(body, schema, levels - 1)
     if kind == "Function" and isinstance(body, dict) and isinstance(body.get("input"), list):
-        return _function(body, schema)
+        return _function(body, schema, levels - 1)
     return None
 
 
-def _binary(body: dict[str, Any], schema: StructType) -> Part | None:
+def _binary(body: dict[str, Any], schema: StructType, levels: int) -> Part | None:
     operator, left, right = body.get("op"), body.get("left"), body.get("right")
-    if operator in ("And", "LogicalAnd"):
-        return filters.all_of([_part(left, schema), _part(right, schema)])
-    if operator in ("Or", "LogicalOr"):
-        return filters.any_of([_part(left, schema), _part(right, schema)])
+    for joining, join in ((_AND, filters.all_of), (_OR, filters.any_of)):
+        if operator in joining:
+            return join([_part(each, schema, levels) for each in _joined(body, joining)])
     sign = _COMPARISONS.get(operator) if isinstance(operator, str) else None
     if sign is None:
         return None
@@ -73,12 +81,24 @@ def _binary(body: dict[str, Any], schema: StructType) -> Part | None:
     return None if name is None else filters.compared(schema, sign, name, value)
 
 
-def _function(body: dict[str, Any], schema: StructType) -> Part | None:
+def _joined(body: dict[str, Any], operators: Sequence[str]) -> Iterator[Any]:
+    """What a chain of one operator joins, from left to right, however the chain is nested."""
+    pending = [body.get("right"), body.get("left")]
+    while pending:
+        node = pending.pop()
+        kind, inner = _only(node)
+        if kind == "BinaryExpr" and isinstance(inner, dict) and inner.get("op") in operators:
+            pending += (inner.get("right"), inner.get("left"))
+        else:
+            yield node
+
+
+def _function(body: dict[str, Any], schema: StructType, levels: int) -> Part | None:
     inputs, (kind, what) = body["input"], _only(body.get("function"))
     if kind != "Boolean" or not inputs:
         return None
     if what == "Not":
-        return filters.negated(_part(inputs[0], schema))
+        return filters.negated(_part(inputs[0], schema, levels))
     name = _name(inputs[0])
     if name is None:
         return None
@@ -131,7 +151,7 @@ def _value(node: Any) -> Value | None:
     if kind == "Date":
         return filters.day(body) if isinstance(body, int) else None
     if kind == "Decimal" and isinstance(body, list) and len(body) == 3:
-        return Decimal(body[0]).scaleb(-body[2])
+        return filters.decimal(body[0], body[2])
     if kind in ("Datetime", "DateTime") and isinstance(body, list) and len(body) == 3:
         return _moment(*body)
     return None
