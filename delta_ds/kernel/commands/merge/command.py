@@ -28,9 +28,8 @@ from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL
 from delta_ds.kernel.format.expressions.evaluate import evaluate
-from delta_ds.kernel.format.expressions.tree import Column, columns, conjunction
+from delta_ds.kernel.format.expressions.tree import Column, conjunction
 from delta_ds.kernel.format.operations import MERGE
-from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.types import DATE, StructType
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import replace
@@ -156,12 +155,8 @@ class _Merge:
         parts = [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
         for key in self._plan.keys:
             if key.target.type is not None and not key.null_safe and sides.read_by(key.source) == {SOURCE}:
-                target = sides.of_target(key.target)
-                fields = (sides.target.find(column.path[0]) for column in columns(target))
-                if not all(field is None or compares_by_bytes(field) for field in fields):
-                    continue  # bytes are compared in the join, characters in a predicate on the table
                 values = one_array(evaluate(key.source, self._source_rows()))
-                parts += may_equal(target, values, key.target.type)
+                parts += may_equal(sides.of_target(key.target), values, key.target.type)
         return conjunction(parts)
 
     def _source_rows(self) -> pa.Table:
