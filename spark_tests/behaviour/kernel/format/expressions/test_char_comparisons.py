@@ -124,7 +124,7 @@ def test_texts_compare_as_if_all_were_as_long_as_the_longest(
     name, others = comparison
     c, d = c[:5], d[:3]
     predicate = Call(name, (Column(("c",)), *others))
-    texts = [d if isinstance(other, Column) else other.value for other in others]  # type: ignore[attr-defined]
+    texts = [other.value if isinstance(other, Literal) else d for other in others]
     left, *right = (text.ljust(9) for text in (c, *texts))
     expected = any(OPERATORS["=" if name == "in" else name](left, text) for text in right)
 
