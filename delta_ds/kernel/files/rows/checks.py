@@ -198,7 +198,7 @@ class Condition:
     absent: tuple[tuple[str, ...], ...] = ()
 
     def finder(self, table: StructType, timezone: str) -> Finder | None:
-        bound = self.clause.bound(table, timezone, predicate=True)
+        bound = self.clause.bound(table, timezone, predicate=True, stored=True)
         if isinstance(bound, Literal) and bound.value is True:
             return None
 

@@ -54,8 +54,15 @@ class RowExpression:
     condition: str
     remedy: str
 
-    def bound(self, schema: StructType, timezone: str, *, predicate: bool = False) -> Expression:
+    def bound(
+        self, schema: StructType, timezone: str, *, predicate: bool = False, stored: bool = False
+    ) -> Expression:
         """The expression bound to a schema, in a session time zone.
+
+        Parameters
+        ----------
+        schema, timezone, predicate, stored
+            See `bind`.
 
         Raises
         ------
@@ -65,7 +72,7 @@ class RowExpression:
             It holds something that cannot be evaluated, which is named.
         """
         try:
-            bound = bind(self.tree, schema, timezone, predicate=predicate)
+            bound = bind(self.tree, schema, timezone, predicate=predicate, stored=stored)
             _check_patterns(bound)
         except PredicateError as error:
             raise self.failure(error) from error

@@ -126,7 +126,7 @@ class RowPipeline:
         field = self._plan.table.find(column)
         assert field is not None
         clause = generated.clause.cast_to(field.type)
-        bound = clause.bound(self._plan.table, self._plan.timezone)
+        bound = clause.bound(self._plan.table, self._plan.timezone, stored=True)
         return column, lambda rows: clause.evaluated(bound, rows)
 
     # --- checking

@@ -337,6 +337,6 @@ def _try_out(plan: RowPlan) -> None:
     for generated in plan.generated:
         field = plan.table.find(generated.column)
         assert field is not None
-        generated.clause.cast_to(field.type).bound(plan.table, plan.timezone)
+        generated.clause.cast_to(field.type).bound(plan.table, plan.timezone, stored=True)
     for check in plan.checks:
         check.finder(plan.table, plan.timezone)

@@ -73,16 +73,19 @@ def find_statistics_column(
     physical = physical_path(schema, path, mapping_mode)
     level: DataType = schema
     field_: StructField | None = None
+    comparable = True
     for name in path:
         field_ = level.find(name) if isinstance(level, StructType) else None
         if field_ is None:
             return None
+        # The declared type of a `char` inside a column is with the column.
+        comparable = comparable and compares_by_bytes(field_)
         level = field_.type
     if physical is None or field_ is None or isinstance(level, StructType):
         return None
     changes = field_.metadata.get(TYPE_CHANGES) or []
     was_float = level == DOUBLE and any(change.get("fromType") == "float" for change in changes)
-    return StatisticsColumnRef(physical, level, compares_by_bytes(field_), was_float)
+    return StatisticsColumnRef(physical, level, comparable, was_float)
 
 
 @dataclass(slots=True)

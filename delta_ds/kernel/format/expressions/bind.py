@@ -2,7 +2,8 @@
 
 Names become exact paths with types, operands are brought to the types that Spark (ANSI mode, the default
 since 4.0) would bring them to, constants are computed, and the result is put into the plain forms that
-skipping looks for: column on the left, `NOT` pushed inwards, casts moved from columns to constants.
+skipping looks for: column on the left, `NOT` pushed inwards, casts moved from columns to constants. Constants that a
+`char(n)` column is compared with get its blanks.
 """
 
 from __future__ import annotations
@@ -140,7 +141,12 @@ DATE_PARTS = {
 
 
 def bind(
-    expression: Expression, schema: StructType, timezone: str = "UTC", *, predicate: bool = True
+    expression: Expression,
+    schema: StructType,
+    timezone: str = "UTC",
+    *,
+    predicate: bool = True,
+    stored: bool = False,
 ) -> Expression:
     """Resolve the columns of an expression, settle every type, and simplify.
 
@@ -154,6 +160,9 @@ def bind(
         The session time zone: for constants without a zone, and for dates and hours of timestamps.
     predicate
         Whether the result has to be boolean.
+    stored
+        Whether it is for values as they are to be stored: those of `char(n)` columns may lack the blanks that they
+        have where they are read.
 
     Returns
     -------
@@ -167,10 +176,10 @@ def bind(
         An unknown column (the nearest name is suggested), operands that have no common type, a constant that
         is not of the type it is compared with, or a predicate that is not boolean.
 
-    Source: Spark's `AnsiTypeCoercion`, `UnwrapCastInBinaryComparison`, `NullPropagation`.
+    Source: Spark's `AnsiTypeCoercion`, `UnwrapCastInBinaryComparison`, `NullPropagation`, `ApplyCharTypePadding`.
     """
     zone_of(timezone)
-    scope = BindScope(schema, timezone, datetime.datetime.now(datetime.timezone.utc))
+    scope = BindScope(schema, timezone, datetime.datetime.now(datetime.timezone.utc), stored=stored)
     bound = _bound(expression, scope)
     if not predicate:
         return bound

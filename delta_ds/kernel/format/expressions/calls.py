@@ -28,6 +28,7 @@ from delta_ds.kernel.format.expressions.temporal import interval_parts
 from delta_ds.kernel.format.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.format.expressions.unwrap import unwrap_comparison, unwrap_in
 from delta_ds.kernel.format.expressions.zones import local_micros, zone_of
+from delta_ds.kernel.format.schema.char_varchar import char_length
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
@@ -61,12 +62,16 @@ _Types = tuple[DataType, DataType] | None
 
 @dataclass(frozen=True, slots=True)
 class BindScope:
-    """What binding looks things up in: columns, the session time zone, the moment that is now, variables of lambdas."""
+    """What binding looks things up in: columns, the session time zone, the moment that is now, variables of lambdas.
+
+    `stored`: the values are those to be stored, so texts of `char(n)` columns may lack their blanks.
+    """
 
     schema: StructType
     timezone: str
     now: datetime.datetime
     variables: tuple[tuple[str, DataType], ...] = ()
+    stored: bool = False
 
 
 def bind_call(node: Call, args: tuple[Expression, ...], scope: BindScope) -> Expression:
@@ -147,6 +152,7 @@ def _comparison(name: str, args: tuple[Expression, ...], types: _Types, scope: B
     if is_nested(common):
         return Call(name, (left, right), None)
     left, right = _coerce(left, common, scope), _coerce(right, common, scope)
+    left, right = _padded((left, right), scope)
     return unwrap_comparison(name, left, right)
 
 
@@ -159,8 +165,39 @@ def _in(args: tuple[Expression, ...], scope: BindScope) -> Expression:
     common = common_type_of(t for t in types if t is not None)
     if common is None:
         raise PredicateError(f"cannot compare {args[0]} ({types[0]}) with {', '.join(map(str, args[1:]))}")
-    value, *items = (_coerce(a, common, scope) for a in args)
+    value, *items = _padded([_coerce(a, common, scope) for a in args], scope)
     return unwrap_in(value, list(dict.fromkeys(items)))
+
+
+def _padded(operands: Sequence[Expression], scope: BindScope) -> Sequence[Expression]:
+    """A `char(n)` column and what it is compared with, filled with blanks to the length of the longest.
+
+    Only a column itself is padded, no field inside one, and only where all others are constants or such columns.
+    Source: Spark, `ApplyCharTypePaddingHelper`.
+    """
+    chars = [_char_length(operand, scope.schema) for operand in operands]
+    first, *others = operands
+    if chars[0] is None or not (
+        all(length is not None for length in chars)
+        or all(isinstance(other, Literal) and other.type == STRING for other in others)
+    ):
+        return operands
+    constants = [len(o.value) for o in others if isinstance(o, Literal) and o.value is not None]
+    longest = max([*constants, *(length for length in chars if length is not None)])
+
+    def filled(operand: Expression, length: int | None) -> Expression:
+        if isinstance(operand, Literal):
+            return operand if operand.value is None else replace(operand, value=operand.value.ljust(longest))
+        if length == longest and not scope.stored:
+            return operand  # it is padded where it is read
+        return Call("rpad", (operand, Literal(longest, INTEGER)), STRING)
+
+    return [filled(operand, length) for operand, length in zip(operands, chars, strict=True)]
+
+
+def _char_length(operand: Expression, schema: StructType) -> int | None:
+    field = schema.find(operand.path[0]) if isinstance(operand, Column) and len(operand.path) == 1 else None
+    return None if field is None else char_length(field)
 
 
 def _case(args: tuple[Expression, ...], scope: BindScope) -> Expression:

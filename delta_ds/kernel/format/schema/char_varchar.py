@@ -11,6 +11,7 @@ from typing import Any
 
 from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS
 from delta_ds.kernel.format.schema.types import (
+    STRING,
     ArrayType,
     DataType,
     MapType,
@@ -40,6 +41,14 @@ def compares_by_bytes(field: StructField) -> bool:
     nor under a collation, which has an order of its own.
     """
     return COLLATIONS not in field.metadata and not _HOLDS_CHAR.search(declared_type(field) or "")
+
+
+def char_length(field: StructField) -> int | None:
+    """n of a `char(n)` column; None for every other, and for one with a collation, which Spark does not pad."""
+    limit = length_limit(declared_type(field))
+    if limit is None or limit[0] != "char" or field.type != STRING or COLLATIONS in field.metadata:
+        return None
+    return limit[1]
 
 
 def with_declared_type(field: StructField, text: str | None) -> StructField:

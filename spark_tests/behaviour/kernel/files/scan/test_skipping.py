@@ -327,6 +327,14 @@ def test_char_column_is_left_to_spark() -> None:
     assert kept(run(call("isnull", column("s")), [text], schema=schema)) == []
 
 
+def test_char_inside_a_column_is_compared_where_it_is_padded() -> None:
+    inner = StructType((StructField("c", STRING), StructField("i", INTEGER)))
+    char = StructField("st", inner, True, {"__CHAR_VARCHAR_TYPE_STRING": "struct<c:char(5),i:int>"})
+    text = json.dumps({"numRecords": 1, "minValues": {"st": {"c": "ab"}}, "maxValues": {"st": {"c": "ab"}}})
+    same = call("=", Column(("st", "c"), STRING), Literal("ab   ", STRING))
+    assert kept(run(same, [text], schema=StructType((char,)))) == [0]
+
+
 def test_collated_column_is_left_to_spark() -> None:
     schema = StructType((StructField("s", STRING, True, {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}}),))
     assert kept(run(compare("=", "s", "A"), [statistics("s", "a", "b")], schema=schema)) == [0]
