@@ -276,7 +276,7 @@ class Snapshot:
 
     @cached_property
     def statistics_count_nan(self) -> bool:
-        """Whether bounds of floats hold for NaN, too; see `log/statistics_writers.py`."""
+        """Whether bounds of floats hold for NaN, too; see `log/later_statistics.py`."""
         from delta_ds.kernel.log.later_statistics import statistics_count_nan
 
         return statistics_count_nan(self.storage, self.segment)

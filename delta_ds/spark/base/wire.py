@@ -57,8 +57,7 @@ _RECORDS = _names(
         "kernel.files.read.plan": "FileSlice ReadPlan",
         "kernel.files.rows.checks": "Condition NotNull Length",
         "kernel.files.rows.expressions": "RowExpression",
-        "kernel.files.rows.generated": "Default Generated",
-        "kernel.files.rows.identity": "Identity",
+        "kernel.files.rows.generated": "Default Generated Identity",
         "kernel.files.rows.plan": "RowPlan",
         "kernel.format.values.deletion_vector": "DeletionVectorDescriptor",
         "kernel.files.write.write_spec": "WriteSpec",
@@ -70,7 +69,7 @@ _RECORDS = _names(
         "kernel.format.options.write": "NewTableOptions WriteOptions",
         "kernel.commands.plot.asked": "Skipping",
         "kernel.format.schema.types": "ArrayType DecimalType MapType PrimitiveType StructField StructType",
-        "kernel.storage.coordination.records": "ManagedTable ProposedCommit RatifiedCommits",
+        "kernel.storage.coordination.coordinator": "ManagedTable ProposedCommit RatifiedCommits",
         "kernel.storage.uri": "Address",
         "kernel.format.table_state": "TableState",
         "kernel.transaction.write.intent": "WriteIntent",
@@ -87,13 +86,13 @@ _FUNCTIONS = _names(
         "kernel.transaction.alter.change_column": "alter_column change_columns",
         "kernel.transaction.alter.clustering": "cluster_by",
         "kernel.transaction.alter.columns": "add_columns drop_columns place_columns rename_column",
-        "kernel.transaction.alter.constraints": "drop_constraint",
+        "kernel.transaction.alter.definitions": "drop_constraint",
         "kernel.transaction.alter.create": "create_table",
         "kernel.transaction.alter.identity": "sync_identity",
         "kernel.transaction.alter.properties": (
             "add_feature_support set_properties unset_properties upgrade_table_protocol"
         ),
-        "kernel.transaction.alter.replace_columns": "replace_columns",
+        "kernel.transaction.alter.schema_change": "replace_columns",
         "kernel.commands.convert_to_delta": "convert_to_delta",
         "kernel.commands.dml.candidates": "all_evaluable candidate_files distinct_partitions usable_predicate "
         "with_row_counts",
@@ -107,7 +106,7 @@ _FUNCTIONS = _names(
         "kernel.commands.upgrade_uniform": "begin_upgrade finish_upgrade",
         "api.delta_log": "DeltaLog.checkpoint DeltaLog.history",
         "kernel.commands.plot.asked": "column_layout skipping timeline",
-        "kernel.transaction.write.target": "has_transaction",
+        "kernel.transaction.write.intent": "has_transaction",
         "spark.commands.apply_changes.run": "_partition_columns",
         "spark.commands.dml_command": "_commit",
         "spark.commands.dml_target": "_state",
@@ -116,7 +115,7 @@ _FUNCTIONS = _names(
         "spark.engines.connect.log_calls": "add_checked_constraint at_version belongs_to_a_table blamed clone_to "
         "constraint_to_check detail identity_step is_shorter_retention metrics_of metrics_since newest_version "
         "opened unneeded_files vacuum_table",
-        "spark.session.writes.target": "describe",
+        "spark.session.writes.request": "describe",
     }
 )
 
