@@ -232,7 +232,7 @@ class Resolver:
                 raise MERGE_NEEDS_SPARK(
                     what=f"{clause.label} *",
                     table=self.sides.table,
-                    expression=f"{at} without {', '.join(missing)}, of which each row of the table keeps its own",
+                    expression=f"a value for {at} without {', '.join(missing)}",
                 )
             raise UPDATE_SCHEMA_MISMATCH_EXPRESSION(
                 sourceType=str(given),
