@@ -460,7 +460,7 @@ class TableBuilder:
         >>> TableBuilder("/data/new").last_checkpoint(3, size=7).name
         '_last_checkpoint'
         """
-        from delta_ds.kernel.log.last_checkpoint import checksum
+        from delta_ds.kernel.log.filenames import checksum
 
         hint = {"version": version, "size": 1, **fields}
         hint.setdefault("checksum", checksum(hint))

@@ -1,4 +1,4 @@
-"""`ErrorCondition`: the record of an error condition, which makes its errors."""
+"""`ErrorCondition`: the record of an error condition, which makes its errors; and the default of each class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,31 @@ import string
 from collections.abc import Mapping
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from delta_ds.exceptions import DeltaError
+from delta_ds.exceptions import (
+    AppendOnlyError,
+    ChangeDataError,
+    CommitFailedError,
+    CorruptLogFileError,
+    DataFileError,
+    DeltaError,
+    InvalidArgumentError,
+    InvalidOptionError,
+    InvariantViolationError,
+    JobFailedError,
+    LogError,
+    NotADeltaTableError,
+    PredicateError,
+    SchemaError,
+    StorageError,
+    TableExistsError,
+    TimestampOutOfRangeError,
+    TruncatedLogError,
+    UncertainWriteError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+    VersionsNotContiguousError,
+)
 
 E = TypeVar("E", bound=DeltaError)
 E2 = TypeVar("E2", bound=DeltaError)
@@ -145,3 +169,128 @@ class _Formatter(string.Formatter):
 
 
 _FORMATTER = _Formatter()
+
+
+CANNOT_MODIFY_APPEND_ONLY = ErrorCondition(
+    "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+    AppendOnlyError,
+    "42809",
+    family="operation",
+)
+CORRUPT_LOG_FILE = ErrorCondition("DELTA_CORRUPT_LOG_FILE", CorruptLogFileError, "XXKDS")
+LOG_FILE_CUT_SHORT = CORRUPT_LOG_FILE.also(
+    "{path} of {table} came with {found} of the {listed} bytes that it is listed with: it was cut off on the way, or "
+    "replaced in between. Read it again; if that does not help, restore the file from a backup",
+)
+ERROR = ErrorCondition("DELTA_ERROR", DeltaError, "XXKDS")
+FAILED_READ_FILE = ErrorCondition("FAILED_READ_FILE", DataFileError, "KD001", family="state")
+ILLEGAL_OPTION = ErrorCondition("DELTA_ILLEGAL_OPTION", InvalidOptionError, "42616", family="argument")
+ADD_COLUMNS_OPTIONS = ILLEGAL_OPTION.also(
+    "give at least one column, and first or after but not both. Nothing was changed",
+)
+PATH_MISSING = ILLEGAL_OPTION.also("the option 'path' is missing: use .load('/path/of/the/table')")
+OPTION_OF_THE_LOG = ILLEGAL_OPTION.also(
+    "option {option!r} sets the location of a table, or the access to its store: pass it to DeltaLog(path, "
+    "storage_options), and not to its write. Nothing was written",
+    parameters=("option",),
+)
+OPTIONS_OF_NAMED_TABLE = ILLEGAL_OPTION.also(
+    "options {options} of the new table {table} cannot go to a server of Spark Connect along with its name, as they "
+    "would stand in a statement: set them in the server's session, or give a path with .location(...) and no name. "
+    "Nothing was made",
+)
+WRITTEN_BY_OTHER_FORMAT = ILLEGAL_OPTION.also(
+    "{table} is a table of pydelta, it cannot be written with format({format!r})"
+)
+WRONG_PARAMETER_OF_PAGE = ILLEGAL_OPTION.also(
+    "{name} of the page has a wrong parameter {parameter!r}: {reason}"
+)
+INVALID_PREDICATE = ErrorCondition("DELTA_INVALID_PREDICATE", PredicateError, "42000")
+INVALID_SCHEMA = ErrorCondition("DELTA_INVALID_SCHEMA", SchemaError, "42000")
+JOB_FAILED = ErrorCondition("DELTA_JOB_FAILED", JobFailedError, "58030", family="state")
+MAX_COMMIT_RETRIES_EXCEEDED = ErrorCondition(
+    "DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
+    CommitFailedError,
+    "40000",
+    family="state",
+)
+PREDICATE_NOT_BOOLEAN = INVALID_PREDICATE.also(
+    "a predicate must be boolean, but {predicate} is of type {type}"
+)
+MISSING_CHANGE_DATA = ErrorCondition("DELTA_MISSING_CHANGE_DATA", ChangeDataError, "KD002")
+NOT_EXPECTED_TYPE = ErrorCondition("NOT_EXPECTED_TYPE", InvalidArgumentError, "42K09", family="type")
+OPERATION_NOT_ALLOWED = ErrorCondition("DELTA_OPERATION_NOT_ALLOWED", UnsupportedOperationError, "0AKDC")
+CREATE_BY_NAME_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "a table cannot be created by the name {identifier!r}: the catalog would have to know the format. "
+    "Give its path with .location(...), and a name of a session with createOrReplaceTempView",
+)
+PARTITION_BY_EXPRESSION_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "a table cannot be partitioned by the expression {column}, only by columns: add a generated column "
+    "for it and name that. Nothing was written",
+)
+CREATE_IN_CATALOG_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "{what} cannot be made in a catalog: Spark does not hand its location to pydelta. Use the name "
+    "pydelta.`/path/of/the/table` or df.write.format('pydelta').save(path), and for a short name "
+    "spark.read.format('pydelta').load(path).createOrReplaceTempView(name). Nothing was written",
+)
+CONVERT_STREAM_OUTPUT_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "{path} was written by a streaming file sink, whose log in _spark_metadata says which files count. "
+    "Nothing was written; read the folder with Spark and write it to a new table",
+    parameters=("path",),
+)
+NESTED_DEFAULT_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "{column} of {table} cannot have a default, only top-level columns can. Nothing was changed",
+    parameters=("column",),
+)
+OUTPUT_MODE_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "a table does not support output mode {mode!r}: rows that change cannot be told from new ones. Use "
+    "foreachBatch with DeltaTable.merge, or the modes append and complete",
+    parameters=("mode",),
+)
+STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")
+STORAGE_ERROR = ErrorCondition("DELTA_STORAGE_ERROR", StorageError, "58030")
+CAME_SHORT = STORAGE_ERROR.also(
+    "{path} came with {found} bytes, and the store says that it has {size}: something between here and the store, "
+    "such as a proxy or a cache, cuts off the data. Try again; if that does not help, check the proxy",
+    parameters=("path",),
+)
+TABLE_ALREADY_EXISTS = ErrorCondition("DELTA_TABLE_ALREADY_EXISTS", TableExistsError, "42P07")
+CLONE_OVER_TABLE = TABLE_ALREADY_EXISTS.also(
+    "cannot clone to {tableName}: a table of that name already exists. Nothing was written",
+    parameters=("tableName",),
+)
+TABLE_NOT_FOUND = ErrorCondition("DELTA_TABLE_NOT_FOUND", NotADeltaTableError, "42P01")
+TIMESTAMP_GREATER_THAN_COMMIT = ErrorCondition(
+    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+    TimestampOutOfRangeError,
+    "42816",
+    "The timestamp {providedTimestamp} is after the latest commit of {table}, made at "
+    "{lastCommitTimestamp}. Use a timestamp at or before {lastCommitTimestamp}",
+    parameters=("providedTimestamp", "lastCommitTimestamp", "maximumTimestamp"),
+)
+TRUNCATED_TRANSACTION_LOG = ErrorCondition(
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    TruncatedLogError,
+    "42K03",
+    family="state",
+)
+UNCERTAIN_WRITE = ErrorCondition("DELTA_UNCERTAIN_WRITE", UncertainWriteError, "58030")
+UNSUPPORTED_FEATURES_FOR_READ = ErrorCondition(
+    "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+    UnsupportedFeatureError,
+    "56038",
+    family="state",
+)
+VERSIONS_NOT_CONTIGUOUS = ErrorCondition(
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    VersionsNotContiguousError,
+    "KD00C",
+    family="state",
+)
+VERSION_NOT_FOUND = ErrorCondition("DELTA_VERSION_NOT_FOUND", VersionNotFoundError, "22003")
+VIOLATE_CONSTRAINT_WITH_VALUES = ErrorCondition(
+    "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+    InvariantViolationError,
+    "23001",
+    family="state",
+)

@@ -13,7 +13,7 @@ from delta_ds.cli.ui.description import describe
 from delta_ds.cli.ui.files import file_page, filter_summary, first_rows, partition_page
 from delta_ds.cli.ui.timeline import timeline_page
 from delta_ds.cli.ui.view import TableView
-from delta_ds.conditions.classes import WRONG_PARAMETER_OF_PAGE
+from delta_ds.conditions.record import WRONG_PARAMETER_OF_PAGE
 from delta_ds.kernel.commands.health import health
 from delta_ds.records import dataclass
 

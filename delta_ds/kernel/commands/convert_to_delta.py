@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_ds.conditions.classes import CONVERT_STREAM_OUTPUT_NOT_ALLOWED
 from delta_ds.conditions.commands import (
     CONVERSION_UNSUPPORTED_COLUMN_MAPPING,
     EMPTY_DIRECTORY,
@@ -25,6 +24,7 @@ from delta_ds.conditions.commands import (
     UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
     UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
 )
+from delta_ds.conditions.record import CONVERT_STREAM_OUTPUT_NOT_ALLOWED
 from delta_ds.conditions.tables import CONVERSION_UNSUPPORTED_CONSTRAINT
 from delta_ds.events.commands import CONVERT_COUNTS_ONLY, CONVERT_SKIPPED
 from delta_ds.exceptions import DataFileError, DeltaError

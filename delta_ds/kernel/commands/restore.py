@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.classes import TIMESTAMP_GREATER_THAN_COMMIT
 from delta_ds.conditions.commands import (
     CANNOT_RESTORE_TABLE_VERSION,
     CANNOT_RESTORE_TIMESTAMP_EARLIER,
@@ -23,6 +22,7 @@ from delta_ds.conditions.commands import (
     MISSING_FILES_UNEXPECTED_VERSION,
 )
 from delta_ds.conditions.options import ONEOF_IN_RESTORE
+from delta_ds.conditions.record import TIMESTAMP_GREATER_THAN_COMMIT
 from delta_ds.conditions.tables import ROW_TRACKING_RESTORED_WHILE_SUSPENDED
 from delta_ds.events.commands import RESTORE_SKIPPED
 from delta_ds.exceptions import (

@@ -34,11 +34,11 @@ from delta_ds.kernel.log.filenames import (
     SIDECAR_DIRECTORY,
     Kind,
     LogFile,
+    forget_hadoop_checksum,
     parse_name,
     version_prefix,
 )
 from delta_ds.kernel.log.history import file_times, reachable_versions
-from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.replay import load_table_state
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, choose_segment, list_log
 from delta_ds.kernel.storage import deleter

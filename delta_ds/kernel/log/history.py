@@ -11,12 +11,12 @@ from datetime import datetime, timedelta, timezone
 from itertools import islice
 from typing import Any, TypeGuard
 
-from delta_ds.conditions.classes import TIMESTAMP_GREATER_THAN_COMMIT
 from delta_ds.conditions.protocol import (
     MISSING_COMMIT_INFO,
     MISSING_COMMIT_TIMESTAMP,
     TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
 )
+from delta_ds.conditions.record import TIMESTAMP_GREATER_THAN_COMMIT
 from delta_ds.exceptions import CorruptLogFileError, InvalidOptionError, TimestampOutOfRangeError
 from delta_ds.kernel.base.card import Card, Shown, plain, table_of
 from delta_ds.kernel.format.actions import CommitInfo

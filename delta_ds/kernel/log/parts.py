@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.log.checkpoint import adds_without_path, locate_files
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, footer_of
-from delta_ds.kernel.log.last_checkpoint import adds_by_hint
+from delta_ds.kernel.log.filenames import adds_by_hint
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from delta_ds.kernel.log.filenames import (
     Kind,
     LogFile,
     parse_name,
+    read_hint,
     version_prefix,
 )
-from delta_ds.kernel.log.last_checkpoint import read_hint
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.records import dataclass, field
@@ -212,7 +212,7 @@ def _whole(storage: Storage, file: LogFile, found: bytes) -> bytes:
     # A compaction, or a checkpoint, may be a shorter one by now.
     if len(found) >= listed or file.kind is not Kind.COMMIT:
         return found
-    from delta_ds.conditions.classes import LOG_FILE_CUT_SHORT
+    from delta_ds.conditions.record import LOG_FILE_CUT_SHORT
 
     raise LOG_FILE_CUT_SHORT(path=file.path, table=storage.url, found=len(found), listed=listed)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from delta_ds.conditions.classes import CAME_SHORT
+from delta_ds.conditions.record import CAME_SHORT
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.kernel.storage.uri import Address, has_scheme, parse_address, resolve

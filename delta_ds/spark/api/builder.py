@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
-from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED, OPTIONS_OF_NAMED_TABLE
+from delta_ds.conditions.record import CREATE_BY_NAME_NOT_ALLOWED, OPTIONS_OF_NAMED_TABLE
 from delta_ds.conditions.session import (
     CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
     TABLE_NAME_ALREADY_EXISTS,

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from delta_ds.conditions.classes import CREATE_IN_CATALOG_NOT_ALLOWED
+from delta_ds.conditions.record import CREATE_IN_CATALOG_NOT_ALLOWED
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 
 FORMAT = "pydelta"

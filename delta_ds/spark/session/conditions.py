@@ -30,8 +30,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.expressions import CONDITION_WITHOUT_SQL
+from delta_ds.conditions.record import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.expressions.tree import Cast, Expression, Literal, fold, with_parts

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
-from delta_ds.conditions.classes import WRITTEN_BY_OTHER_FORMAT
+from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.conditions.session import (
     LEGACY_ERROR_TEMP_1189,
     OPERATION_NOT_ALLOWED_DETAIL,

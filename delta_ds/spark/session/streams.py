@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from delta_ds.conditions.classes import WRITTEN_BY_OTHER_FORMAT
+from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.transaction.write.intent import stream_intent
 from delta_ds.spark.base.kinds.frames import active_in_jvm
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
+from delta_ds.conditions.record import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED, TABLE_NAME_ALREADY_EXISTS
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.properties import CONSTRAINT_PREFIX, PROPERTIES

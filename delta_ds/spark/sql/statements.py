@@ -14,7 +14,7 @@ from delta_ds.conditions.catalog import (
     EXPECT_TABLE_NOT_VIEW,
     ONLY_OPERATION,
 )
-from delta_ds.conditions.classes import CLONE_OVER_TABLE
+from delta_ds.conditions.record import CLONE_OVER_TABLE
 from delta_ds.conditions.session import MISSING_DELTA_TABLE, UNSUPPORTED_DEEP_CLONE
 from delta_ds.events.commands import RETAIN_IGNORED
 from delta_ds.exceptions import DeltaError

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from delta_ds.kernel.log.last_checkpoint import checksum
+from delta_ds.kernel.log.filenames import checksum
 from delta_ds.kernel.storage.filesystem import Storage
 
 Body = Mapping[str, Any]

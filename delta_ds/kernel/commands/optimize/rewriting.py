@@ -7,7 +7,7 @@ Source: PROTOCOL.md, "Row Tracking" (RT-W-06 to 09), "Deletion Vectors".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,6 +37,8 @@ _AHEAD_BYTES = 64 << 20
 # Files of so many bytes together are read one after the other, and their rows joined.
 _RUN_BYTES = 4 << 20
 _RUNS_EACH = 4
+# Batches of so many bytes are not joined: it would cost more than it saves, and arrays of texts end at 2 GiB.
+_JOINED_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,9 @@ def read_rows(plan: RewritePlan, slices: Sequence[FileSlice], threads: int = 1) 
 def _runs(slices: Sequence[FileSlice], most: int) -> list[list[FileSlice]]:
     """Consecutive files that are read one after the other: a large one alone, small ones together."""
     runs: list[list[FileSlice]] = []
-    size = _RUN_BYTES
+    size = 0
     for piece in slices:
-        if size + piece.size > _RUN_BYTES or len(runs[-1]) == most:
+        if not runs or size + piece.size > _RUN_BYTES or len(runs[-1]) == most:
             runs.append([])
             size = 0
         runs[-1].append(piece)
@@ -152,21 +154,39 @@ def _runs(slices: Sequence[FileSlice], most: int) -> list[list[FileSlice]]:
 
 def _read_run(plan: RewritePlan, layouts: Layouts, run: Sequence[FileSlice]) -> Batches:
     """The rows of some files; small batches are joined, as each has a cost of its own on its way into a file."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
+    with closing(_one_after_the_other(plan, layouts, run)) as batches:
+        # Those of one file are of the size that decoding gives them; of a store, a row group at most.
+        yield from batches if len(run) == 1 else _joined(batches)
+
+
+def _one_after_the_other(plan: RewritePlan, layouts: Layouts, run: Sequence[FileSlice]) -> Batches:
     for piece in run:
         with closing(read_slice(plan.storage, layouts, piece, BATCH_ROWS, False)) as batches:
-            for batch in batches:
-                held.append(batch)
-                rows += batch.num_rows
-                if rows >= BATCH_ROWS:
-                    yield from _joined(held)
-                    held, rows = [], 0
-    yield from _joined(held)
+            yield from batches
 
 
-def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    return batches if len(batches) < 2 else pa.Table.from_batches(batches).combine_chunks().to_batches()
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order: small batches that follow each other as one, large ones as they are."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        count, nbytes = batch.num_rows, batch.nbytes
+        alone = count >= BATCH_ROWS or nbytes >= _JOINED_BYTES
+        if not alone:
+            held.append(batch)
+            rows += count
+            size += nbytes
+        if held and (alone or rows >= BATCH_ROWS or size >= _JOINED_BYTES):
+            yield _concatenated(held)
+            held, rows, size = [], 0, 0
+        if alone:
+            yield batch
+    if held:
+        yield _concatenated(held)
+
+
+def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0, threads: int = 1) -> list[AddFile]:

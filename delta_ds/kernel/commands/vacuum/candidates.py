@@ -31,8 +31,7 @@ from delta_ds.kernel.commands.vacuum.references import (
     read_log_rows,
     vector_paths,
 )
-from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
-from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
+from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile, forget_hadoop_checksum
 from delta_ds.kernel.log.segment import LogListing, first_missing
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage import deleter

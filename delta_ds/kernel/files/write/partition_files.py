@@ -23,6 +23,7 @@ from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.features import DELETION_VECTORS
 from delta_ds.kernel.format.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH, RANDOM_PREFIX_LENGTH
+from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
@@ -49,16 +50,16 @@ class Closing:
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: deque[Future[None]] = deque()
-        self._last: BinaryIO | None = None
+        self._last: tuple[BinaryIO, str] | None = None
 
-    def submit(self, stream: BinaryIO) -> None:
-        """Close a stream soon; raises the error of an earlier one."""
-        before, self._last = self._last, stream
+    def submit(self, stream: BinaryIO, address: str) -> None:
+        """Close a stream to an address soon; raises the error of an earlier one."""
+        before, self._last = self._last, (stream, address)
         if before is None:
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_CLOSING_FILES)
-        self._waiting.append(self._pool.submit(before.close))
+        self._waiting.append(self._pool.submit(_close, *before))
         while len(self._waiting) > _CLOSING_FILES:
             self._waiting.popleft().result()
 
@@ -66,7 +67,7 @@ class Closing:
         """Wait until all streams are closed; raises `StorageError` if one cannot be."""
         if self._last is not None:
             last, self._last = self._last, None
-            last.close()
+            _close(*last)
         while self._waiting:
             self._waiting.popleft().result()
         self.wait_for_all()
@@ -78,8 +79,16 @@ class Closing:
             self._pool.shutdown()
             self._pool = None
         if self._last is not None:
-            last, self._last = self._last, None
-            _discard(last)
+            (stream, _), self._last = self._last, None
+            _discard(stream)
+
+
+def _close(stream: BinaryIO, address: str) -> None:
+    """Close a stream; what the operating system says becomes a StorageError that names the address."""
+    try:
+        stream.close()
+    except OSError as error:
+        raise cannot_write(address, error, NOTHING_COMMITTED) from error
 
 
 @dataclass(slots=True)
@@ -251,7 +260,7 @@ class _File:
         with self._output.naming(self.path):
             self._writer.close()
             self.size = self._stream.tell()
-            self._output.closing.submit(self._stream)
+            self._output.closing.submit(self._stream, self._output.storage.describe(self.path))
             return self.statistics.text(self._writer.writer.metadata)
 
     def discard(self) -> None:

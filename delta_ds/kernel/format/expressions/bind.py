@@ -11,7 +11,7 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
-from delta_ds.conditions.classes import PREDICATE_NOT_BOOLEAN
+from delta_ds.conditions.record import PREDICATE_NOT_BOOLEAN
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.calls import (
     BindScope,

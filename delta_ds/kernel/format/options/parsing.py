@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime, time, timezone, tzinfo
 from typing import Any
 
-from delta_ds.conditions.classes import ILLEGAL_OPTION
 from delta_ds.conditions.options import TIME_TRAVEL_INVALID_BEGIN_VALUE, TIMESTAMP_INVALID
+from delta_ds.conditions.record import ILLEGAL_OPTION
 from delta_ds.events.reading import OPTION_PASSED_OVER
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.json_text import parse_json

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
-from delta_ds.conditions.classes import PATH_MISSING
 from delta_ds.conditions.options import (
     INVALID_TIMESTAMP_FORMAT,
     KEYS_OPTION_WITHOUT_NET,
@@ -21,6 +20,7 @@ from delta_ds.conditions.options import (
     UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS,
     UNSUPPORTED_TIME_TRAVEL_OF_CHANGES,
 )
+from delta_ds.conditions.record import PATH_MISSING
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.format.options.parsing import (
     Option,

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
-from delta_ds.conditions.classes import PATH_MISSING
 from delta_ds.conditions.options import (
     REGEX_OPT_SYNTAX_ERROR,
     STARTING_VERSION_AND_TIMESTAMP_BOTH_SET,
     TIMESTAMP_INVALID,
     UNSUPPORTED_TIME_TRAVEL_OF_STREAM,
 )
+from delta_ds.conditions.record import PATH_MISSING
 from delta_ds.events.reading import DEPRECATED_OPTION
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.format.options.parsing import (

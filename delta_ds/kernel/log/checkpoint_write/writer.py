@@ -43,8 +43,7 @@ from delta_ds.kernel.log.checkpoint_write.schema import (
 )
 from delta_ds.kernel.log.checkpoint_write.state import CheckpointState, FileRows
 from delta_ds.kernel.log.checksum import Summary
-from delta_ds.kernel.log.filenames import LOG_DIRECTORY, SIDECAR_DIRECTORY, version_prefix
-from delta_ds.kernel.log.last_checkpoint import write_hint
+from delta_ds.kernel.log.filenames import LOG_DIRECTORY, SIDECAR_DIRECTORY, version_prefix, write_hint
 from delta_ds.kernel.log.later_statistics import COUNTS_NAN, statistics_count_nan
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.deleter import SIDECARS

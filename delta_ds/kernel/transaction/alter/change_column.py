@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.classes import NESTED_DEFAULT_NOT_ALLOWED
 from delta_ds.conditions.columns import (
     CANNOT_UPDATE_FIELD_ARRAY_TYPE,
     CANNOT_UPDATE_FIELD_MAP_TYPE,
@@ -22,7 +21,7 @@ from delta_ds.conditions.columns import (
     UNSUPPORTED_COMMENT_MAP_ARRAY,
     UNSUPPORTED_TYPE_CHANGE,
 )
-from delta_ds.conditions.record import ErrorCondition
+from delta_ds.conditions.record import NESTED_DEFAULT_NOT_ALLOWED, ErrorCondition
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.kernel.format.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.format.features import TYPE_WIDENING_PREVIEW

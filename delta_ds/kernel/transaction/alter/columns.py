@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.classes import ADD_COLUMNS_OPTIONS
 from delta_ds.conditions.columns import (
     COLUMN_ALREADY_EXISTS,
     DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA,
@@ -25,7 +24,7 @@ from delta_ds.conditions.columns import (
     UNSUPPORTED_RENAME_COLUMN,
     WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED,
 )
-from delta_ds.conditions.record import ErrorCondition
+from delta_ds.conditions.record import ADD_COLUMNS_OPTIONS, ErrorCondition
 from delta_ds.conditions.schema import COLUMN_DROPPED_TWICE, NOT_ONE_COLUMN
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.format.expressions.dependents import check_unused

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from delta_ds.conditions.classes import OPTION_OF_THE_LOG
+from delta_ds.conditions.record import OPTION_OF_THE_LOG
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.options.session_facts import REFUSE
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow

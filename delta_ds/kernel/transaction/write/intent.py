@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from delta_ds.conditions.classes import OUTPUT_MODE_NOT_ALLOWED
 from delta_ds.conditions.commands import CREATE_TABLE_OVER_TABLE
 from delta_ds.conditions.options import PATH_EXISTS, UNSUPPORTED_OUTPUT_MODE
+from delta_ds.conditions.record import OUTPUT_MODE_NOT_ALLOWED
 from delta_ds.conditions.session import INVALID_SAVE_MODE
 from delta_ds.exceptions import DeltaError, InvalidOptionError, NotADeltaTableError
 from delta_ds.kernel.format.options.session_facts import SessionFacts

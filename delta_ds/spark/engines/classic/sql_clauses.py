@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from delta_ds.conditions.classes import PREDICATE_NOT_BOOLEAN
+from delta_ds.conditions.record import PREDICATE_NOT_BOOLEAN
 from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureError
 from delta_ds.kernel.files.rows.plan import ColumnsOf, is_foreign
 from delta_ds.records import dataclass

@@ -29,7 +29,7 @@ from delta_ds.kernel.commands.maintain import generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.log.cleanup import clean_up
-from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
+from delta_ds.kernel.log.filenames import forget_hadoop_checksum
 from delta_ds.kernel.storage.deleter import SIDECARS
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.testing import TableBuilder

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.log.last_checkpoint import checksum, read_hint
+from delta_ds.kernel.log.filenames import checksum, read_hint
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.testing import TableBuilder
 

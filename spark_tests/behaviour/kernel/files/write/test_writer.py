@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import io
 import json
 import os
@@ -701,6 +702,41 @@ def test_a_failure_in_close_deletes_what_was_written(tmp_path: Path, where: str)
     writer.write(batch_of(XP, [{"x": i, "p": str(i)} for i in range(9)]))
     with pytest.raises(StorageError, match="No space left"):
         writer.close()
+    assert files_of(tmp_path) == []
+
+
+class FullStorage(LocalStorage):
+    """The device has no room for the last bytes of one of the files."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        super().__init__(Address("file", "", str(folder)))
+        self.left = number
+        self.full = ""
+
+    def open_output(self, path: str) -> BinaryIO:
+        stream = super().open_output(path)
+        self.left -= 1
+        if self.left == 0:
+            self.full = self.describe(path)
+            real = stream.close
+
+            def fail() -> None:
+                real()
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+            stream.close = fail  # type: ignore[method-assign]
+        return stream
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_file_that_cannot_be_closed_is_named(tmp_path: Path, number: int) -> None:
+    storage = FullStorage(tmp_path, number)
+    writer = FileWriter(storage, plan_of(tmp_path, XP, ["p"]))
+    writer.write(batch_of(XP, [{"x": i, "p": str(i)} for i in range(3)]))
+    with pytest.raises(StorageError, match="No space left on device; nothing was committed; free") as caught:
+        writer.close()
+    assert caught.value.parameters == {"path": storage.full, "errno": errno.ENOSPC}
+    assert storage.full.startswith(f"{tmp_path}/p=") and storage.full in str(caught.value)
     assert files_of(tmp_path) == []
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from delta_ds.kernel.log.checkpoint_write import file as checkpoint_file
 from delta_ds.kernel.log.checkpoint_write import rows as checkpoint_rows
 from delta_ds.kernel.log.checkpoint_write import state, writer
-from delta_ds.kernel.log.last_checkpoint import checksum
+from delta_ds.kernel.log.filenames import checksum
 from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.testing import Action, TableBuilder, metadata_action, protocol_action
