@@ -131,7 +131,11 @@ class MergeRows:
                 yield self._changed(file, places[alone][changed], clauses[changed], left)
 
     def _check_may_repeat(self) -> None:
-        """Refuse several rows of the source for one of the table, unless all of them delete it."""
+        """Refuse several rows of the source for one of the table, unless all of them delete it.
+
+        All pairs that meet the search condition count, whatever the conditions of clauses say.
+        Source: delta-spark, `ClassicMergeExecutor.findTouchedFiles` and `isOnlyOneUnconditionalDelete`.
+        """
         matched = [clause for _, clause in self._plan.of("matched")]
         if len(matched) == 1 and matched[0].clause.do == "delete" and matched[0].condition is None:
             return

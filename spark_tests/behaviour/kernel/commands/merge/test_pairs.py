@@ -126,3 +126,13 @@ def test_a_row_that_is_changed_twice_is_an_error_wherever_it_is_found(
     with pytest.raises(UnsupportedOperationError, match="multiple source rows"):
         log.merge(pa.table({"id": [1]}), "t.id = s.id", "s", "t").when_matched_delete().execute()
     assert log.snapshot().version == 0
+
+
+@pytest.mark.parametrize("condition", ["s.op = 'update'", "false"])
+def test_pairs_count_whatever_the_conditions_of_clauses_say(tmp_path: Path, condition: str) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(pa.table({"id": [1, 2]}))
+    source = pa.table({"id": [1, 1], "op": ["update", "none"]})
+    with pytest.raises(UnsupportedOperationError, match="multiple source rows"):
+        log.merge(source, "t.id = s.id", "s", "t").when_matched_delete(condition).execute()
+    assert log.snapshot().version == 0
