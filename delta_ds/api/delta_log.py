@@ -375,7 +375,8 @@ class DeltaLog(Shown, Maintained, Described, Frames):
         Returns
         -------
         DeleteResult
-            The version, or None where no row matched; how many rows went, and what became of files.
+            The version, or None where no row matched and there is no `txn`; how many rows went, and what became of
+            files.
 
         Raises
         ------
@@ -434,7 +435,8 @@ class DeltaLog(Shown, Maintained, Described, Frames):
         Returns
         -------
         UpdateResult
-            The version, or None where no row matched; how many rows changed, and what became of files.
+            The version, or None where no row matched and there is no `txn`; how many rows changed, and what became of
+            files.
 
         Raises
         ------

@@ -12,6 +12,7 @@ from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.format import operations
+from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.file_rewrite import positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of, reads_only
@@ -77,7 +78,9 @@ def _delete(change: DmlExecution, condition: str | Column) -> int | None:
     sample = target.frame(target.no_files)
     resolved = resolve_condition(target, sample, condition, operations.DELETE.name)
     predicate = predicate_of(target, resolved)
-    if reads_only(target, resolved, target.state.partition_columns):
+    # Partition values of char(n) need not have the blanks that Spark compares them with.
+    plain = [name for name in target.state.partition_columns if compares_by_bytes(target.state.schema[name])]
+    if reads_only(target, resolved, plain):
         return _remove(change, target.files_in_partitions(resolved, predicate), predicate, resolved.text)
     files = target.files(predicate)
     if change.plan.uses_deletion_vectors:

@@ -15,7 +15,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
+from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, check_names, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
 from delta_ds.kernel.format.actions import Metadata
@@ -42,7 +42,6 @@ from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import run_tasks, staging
 from delta_ds.spark.engines.portable.writer import compact_after
 from delta_ds.spark.engines.seam.shipping import bring_package

@@ -29,6 +29,7 @@ from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.options.read import parse_read_options
 from delta_ds.kernel.format.options.session_facts import TIME_ZONE
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
@@ -42,7 +43,6 @@ from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import Sealed, seal
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.engines.classic.columns import HIDDEN
 from delta_ds.spark.engines.connect.connect_bridge import fetch, run
 from delta_ds.spark.engines.connect.log_calls import at_version
 from delta_ds.spark.engines.large_tables.bound import is_large

@@ -17,9 +17,9 @@ from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.rows import run_tasks
-from delta_ds.spark.engines.classic.columns import HIDDEN
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -11,18 +11,37 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.conditions.dml import CANNOT_RESOLVE_EXPRESSION, CONFLICT_SET_COLUMN
+from delta_ds.conditions.dml import (
+    CANNOT_RESOLVE_EXPRESSION,
+    CONFLICT_SET_COLUMN,
+    UPDATE_SCHEMA_MISMATCH_EXPRESSION,
+)
 from delta_ds.conditions.schema import FAILED_TO_MERGE_FIELDS
-from delta_ds.exceptions import InvalidOptionError, PredicateError, SchemaError
+from delta_ds.exceptions import DeltaError, InvalidOptionError, PredicateError, SchemaError
+from delta_ds.kernel.commands.dml.constants import constant_array
 from delta_ds.kernel.commands.dml.new_values import NewValue, NewValues
-from delta_ds.kernel.commands.dml.target_paths import NOTHING, check_identities, inside_structs, not_there
-from delta_ds.kernel.files.rows.casts import Casting, can_store, compile_column
+from delta_ds.kernel.commands.dml.target_paths import (
+    NOTHING,
+    check_identities,
+    inside_structs,
+    lacking,
+    not_there,
+)
+from delta_ds.kernel.files.rows.casts import can_store
 from delta_ds.kernel.files.rows.expressions import RowExpression, at_timestamp, read_row_expression
 from delta_ds.kernel.files.rows.generated import read_default
 from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.schema.column_paths import Path, find, parse_path, show
-from delta_ds.kernel.format.schema.types import STRING, VARIANT, VOID, StructField, StructType, arrow_type
+from delta_ds.kernel.format.schema.types import (
+    STRING,
+    VARIANT,
+    VOID,
+    DataType,
+    StructField,
+    StructType,
+    arrow_type,
+)
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.records import dataclass
 
@@ -114,28 +133,38 @@ class Assignments:
         if source == field.type or source == VOID:
             return NewValue(path, field, clause, bound)
         if is_nested(source) or is_nested(field.type) or VARIANT in (source, field.type):
-            if VARIANT in (source, field.type) or arrow_type(source) != arrow_type(field.type):
-                raise FAILED_TO_MERGE_FIELDS(
-                    currentField=show(path), tableType=field.type, dataType=source, updateField=show(path)
-                )
+            self._check_nested(path, field, source)
         elif not can_store(source, field.type, implicit=source == STRING):
             bound = clause.cast_to(field.type).bound(inputs, self.timezone)
         return NewValue(path, field, clause, bound)
 
+    def _check_nested(self, path: Path, field: StructField, source: DataType) -> None:
+        """Refuse what no value of the column is: structs with other fields, and other kinds of values."""
+        for at, given, wanted, missing in lacking(source, field.type, show(path)):
+            raise UPDATE_SCHEMA_MISMATCH_EXPRESSION(
+                sourceType=str(given),
+                column=at,
+                table=self.state.table,
+                targetType=str(wanted),
+                wrong=f"{', '.join(missing)} is not given",
+            )
+        if VARIANT in (source, field.type) or not can_store(source, field.type, implicit=True):
+            raise FAILED_TO_MERGE_FIELDS(
+                currentField=show(path), tableType=field.type, dataType=source, updateField=show(path)
+            )
+
     def _constant(self, name: str, value: Any) -> NewValue:
         path, field = self._target(name)
         try:
-            kind = arrow_type(field.type) if is_nested(field.type) and value is not None else None
-            one = pa.array([value], kind)
+            return NewValue(path, field, constant=constant_array(value, field, self.timezone, show(path)))
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            if isinstance(error, DeltaError):
+                raise
             raise InvalidOptionError(
                 f"{self.operation} of {self.state.table}: {value!r} is no value for {show(path)} of type "
                 f"{field.type}: {error}. {NOTHING}",
                 parameters={"column": show(path)},
             ) from error
-        casting = Casting(self.timezone, implicit=pa.types.is_string(one.type))
-        convert = compile_column(one.type, field, casting, show(path))
-        return NewValue(path, field, constant=one if convert is None else convert(one))
 
     def _default(self, path: Path, field: StructField) -> NewValue:
         """The word `DEFAULT`: the default of the column, or null without one."""

@@ -108,7 +108,7 @@ def _delete(change: InProcessDml, tree: Expression | None, text: str | None) -> 
         change.plan = replace(change.plan, records_changes=False)
     finder = RowFinder.of(snapshot, bound, timezone)
     found = change.rewrite(finder.rewrite, files, [ROW_GOES])
-    if not found.rows:
+    if not found.rows and not change.settings.txn:
         return DeleteResult(None, 0)
     committed = change.commit(
         tree,
@@ -125,7 +125,7 @@ def _remove(
     change: InProcessDml, files: CandidateFiles, tree: Expression | None, parameters: Mapping[str, str]
 ) -> DeleteResult:
     """Remove whole files, without reading them."""
-    if not len(files):
+    if not len(files) and not change.settings.txn:
         return DeleteResult(None, 0)
     metrics = {"numDeletedRows": files.num_rows, "numCopiedRows": 0, "scanTimeMs": 0, "rewriteTimeMs": 0}
     committed = change.commit(tree, removed=files.paths.to_pylist(), parameters=parameters, metrics=metrics)

@@ -19,7 +19,7 @@ from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import Committed, DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite
-from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
+from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, check_names, plan_dml
 from delta_ds.kernel.commands.dml.retries import run_repeated
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
@@ -111,6 +111,7 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
         assert snapshot is not None  # a missing table is refused
         self.snapshot: Snapshot = snapshot
         check_changeable(snapshot, operation, removes)
+        check_names(snapshot.schema.names, "table", snapshot.storage.url, operation)
         self._results: list[TaskResult] = []
         self._guard = Staging(snapshot.storage.url)
         self._entered = ExitStack()

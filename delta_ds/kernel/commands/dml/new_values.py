@@ -6,12 +6,11 @@ import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.files.read.column_conversion import repeat
-from delta_ds.kernel.files.rows.casts import Casting, compile_column
+from delta_ds.kernel.files.rows.casts import Casting, can_store, compile_column
 from delta_ds.kernel.files.rows.expressions import RowExpression
-from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.tree import Expression, columns
 from delta_ds.kernel.format.schema.column_paths import Path, show
-from delta_ds.kernel.format.schema.types import STRING, StructField
+from delta_ds.kernel.format.schema.types import StructField
 from delta_ds.records import dataclass
 
 
@@ -52,10 +51,10 @@ class NewValue:
         assert self.clause is not None and self.bound is not None
         found = self.clause.evaluated(self.bound, rows)
         source, target = self.bound.type, self.field.type
-        if source == target or is_nested(target):
+        if source == target or source is None:
             return found
         # Text is read as the column's type, as CAST does; for all else the rules of storing say the same.
-        casting = Casting(timezone, implicit=source == STRING)
+        casting = Casting(timezone, implicit=not can_store(source, target))
         convert = compile_column(found.type, self.field, casting, show(self.path))
         return found if convert is None else convert(found)
 

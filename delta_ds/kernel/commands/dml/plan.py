@@ -6,8 +6,9 @@ Source: delta-spark, `DeleteCommand`, `UpdateCommand`, `MergeIntoCommand`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
+from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.files.rows.generated import generation_expression, is_identity
 from delta_ds.kernel.files.rows.plan import ColumnsOf, plan_changed_rows
 from delta_ds.kernel.files.write.write_spec import write_spec
@@ -20,6 +21,7 @@ from delta_ds.kernel.format.options.session_facts import SessionFacts
 from delta_ds.kernel.format.properties import (
     TARGET_FILE_SIZE,
 )
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.format.schema.types import LONG, StructField, StructType, schema_to_json
 from delta_ds.kernel.format.table_state import TableState
@@ -148,6 +150,31 @@ def check_changeable(snapshot: Snapshot, operation: str, removes: bool) -> None:
     snapshot.table_state.check_writable()
     if removes:
         check_may_remove(snapshot, operation)
+
+
+def check_names(names: Iterable[str], of: str, table: str, operation: str) -> None:
+    """Refuse columns with the names that a command gives to its hidden columns.
+
+    Parameters
+    ----------
+    names
+        Of the columns.
+    of
+        Whose they are, for the message: `table`, `source`.
+    table, operation
+        For the message.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        Such a column would be taken for the command's own.
+    """
+    own = [name for name in names if name.lower().startswith(HIDDEN)]
+    if own:
+        raise UnsupportedOperationError(
+            f"the {of} has a column {own[0]!r}, but in {operation} on {table} names that begin with {HIDDEN} are kept "
+            f"for places of rows and the like. Rename the column. Nothing was written"
+        )
 
 
 def generated_columns(snapshot: Snapshot) -> list[str]:

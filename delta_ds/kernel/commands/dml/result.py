@@ -18,7 +18,7 @@ class RowChangeResult:
     Attributes
     ----------
     version
-        What was committed; None where no row matched.
+        What was committed; None where no row matched, unless the command counts as a transaction: that is recorded.
     rows
         How many rows were deleted or updated; None where whole files went whose rows the log does not count.
     num_copied_rows

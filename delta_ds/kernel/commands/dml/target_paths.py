@@ -5,7 +5,7 @@ Source: delta-spark, `UpdateExpressionsSupport` and `IdentityColumn.blockIdentit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from delta_ds.conditions.columns import FIELD_NOT_FOUND
 from delta_ds.conditions.data import IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED
@@ -85,3 +85,35 @@ def check_identities(schema: StructType, paths: Sequence[Path], table: str, *, i
             raise IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED(column=field.name, table=table)
         if not field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT, False):
             raise IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED(column=field.name, table=table)
+
+
+def lacking(
+    value: DataType, column: DataType, path: str
+) -> Iterator[tuple[str, StructType, StructType, list[str]]]:
+    """The structs in a value that lack fields of those in its column.
+
+    Parameters
+    ----------
+    value, column
+        Types.
+    path
+        The column, for messages.
+
+    Returns
+    -------
+    Iterator
+        Where, the two structs, and the fields that are not given; outer structs come first.
+    """
+    if isinstance(value, ArrayType) and isinstance(column, ArrayType):
+        yield from lacking(value.element, column.element, f"{path}.element")
+    elif isinstance(value, MapType) and isinstance(column, MapType):
+        yield from lacking(value.key, column.key, f"{path}.key")
+        yield from lacking(value.value, column.value, f"{path}.value")
+    elif isinstance(value, StructType) and isinstance(column, StructType):
+        missing = [f.name for f in column if value.find(f.name) is None]
+        if missing:
+            yield path, value, column, missing
+        for field in column:
+            given = value.find(field.name)
+            if given is not None:
+                yield from lacking(given.type, field.type, f"{path}.{field.name}")

@@ -130,7 +130,7 @@ def _update(
     files = candidate_files(snapshot, tree, timezone)
     finder = RowFinder.of(snapshot, bound, timezone, values)
     found = change.rewrite(finder.rewrite, files, [ROW_CHANGES])
-    if not found.rows:
+    if not found.rows and not change.settings.txn:
         return UpdateResult(None, 0)
     committed = change.commit(
         tree,

@@ -14,20 +14,19 @@ import numpy as np
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import InProcessDml, run
-from delta_ds.kernel.commands.dml.plan import evolve_table
+from delta_ds.kernel.commands.dml.plan import check_names, evolve_table
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.merge.clauses import changed_rows, effective_clauses, history_parameters
 from delta_ds.kernel.commands.merge.demands import may_equal
 from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
 from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult, counted
-from delta_ds.kernel.commands.merge.rows import MergeRows, one_array
-from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Sides
+from delta_ds.kernel.commands.merge.rows import MergeRows
+from delta_ds.kernel.commands.merge.sides import TARGET, Sides
 from delta_ds.kernel.commands.merge.source import MergeSource
 from delta_ds.kernel.files.read.plan import ReadPlan
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL
-from delta_ds.kernel.format.expressions.evaluate import evaluate
 from delta_ds.kernel.format.expressions.tree import Column, conjunction
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.schema.types import DATE, StructType
@@ -82,6 +81,7 @@ class _Merge:
     def __init__(self, change: InProcessDml, source: MergeSource, request: MergeRequest) -> None:
         self._change, self._source, self._request = change, source, request
         self._snapshot = snapshot = change.snapshot
+        check_names(source.schema.names, "source", snapshot.storage.url, MERGE.name)
         clauses = request.clauses
         self._changes_rows = any(not clause.inserts for clause in clauses)
         self._inserts = any(clause.inserts for clause in clauses)
@@ -111,6 +111,8 @@ class _Merge:
         find = self._changed if self._changes_rows else self._matched
         actions = [clause.clause.code for clause in self._plan.clauses]
         found = self._change.rewrite(find(), self._files, actions)
+        if found.ambiguous:  # rows of several batches
+            raise self._rows.several_match()
         inserted = self._insert(found.sources)
         rows = self._counts(found, inserted)
         result = MergeResult(
@@ -119,7 +121,7 @@ class _Merge:
             num_target_files_scanned=len(self._files),
             num_target_files_skipped_during_scan=self._snapshot.live_files().num_rows - len(self._files),
         )
-        if not (found.rows or inserted.rows or self._evolves):
+        if not (found.rows or inserted.rows or self._evolves or self._request.settings.txn):
             return replace(result, execution_time_ms=self._change.elapsed_ms())
         wanted = None if self._by_source else self._change.scope(self._wanted, misses_count=self._inserts)
         committed = self._change.commit(
@@ -153,15 +155,10 @@ class _Merge:
             return None
         sides = self._plan.sides
         parts = [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
-        for key in self._plan.keys:
-            if key.target.type is not None and not key.null_safe and sides.read_by(key.source) == {SOURCE}:
-                values = one_array(evaluate(key.source, self._source_rows()))
+        for key, values in self._rows.pairs.key_values:
+            if key.target.type is not None and not key.null_safe:
                 parts += may_equal(sides.of_target(key.target), values, key.target.type)
         return conjunction(parts)
-
-    def _source_rows(self) -> pa.Table:
-        sides, rows = self._plan.sides, self._source.rows
-        return rows.rename_columns([sides.name_of(SOURCE, name) for name in rows.column_names])
 
     def _reading(self) -> ReadPlan:
         """How the columns of the table are read that the MERGE looks at."""

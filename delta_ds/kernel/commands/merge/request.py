@@ -21,7 +21,7 @@ class MergeResult:
     Attributes
     ----------
     version
-        What was committed; None where nothing changed.
+        What was committed; None where nothing changed, unless the command counts as a transaction: that is recorded.
     num_source_rows
         Rows of the source.
     num_target_rows_inserted, num_target_rows_updated, num_target_rows_deleted

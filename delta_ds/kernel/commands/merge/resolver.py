@@ -18,7 +18,7 @@ from delta_ds.conditions.dml import (
     UPDATE_SCHEMA_MISMATCH_EXPRESSION,
 )
 from delta_ds.kernel.commands.dml.plan import SpecialColumns
-from delta_ds.kernel.commands.dml.target_paths import check_identities, inside_structs, not_there
+from delta_ds.kernel.commands.dml.target_paths import check_identities, inside_structs, lacking, not_there
 from delta_ds.kernel.commands.merge.clauses import Clause, When
 from delta_ds.kernel.commands.merge.sides import BOTH, SOURCE, TARGET, Name, Sides
 from delta_ds.kernel.files.rows.casts import can_store
@@ -31,7 +31,7 @@ from delta_ds.kernel.format.expressions.tree import (
     map_columns,
 )
 from delta_ds.kernel.format.schema.column_paths import Path, find, nearest_name, parse_path, show
-from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
 from delta_ds.records import dataclass
 
 _SEEN: Mapping[When, tuple[Name, ...]] = {
@@ -216,36 +216,31 @@ class Resolver:
         sides = self.sides
         check_identities(sides.target, [path], sides.table, insert=clause.inserts)
         assert value.type is not None
-        keeps = self.evolve and clause.do == "update" and clause.assignments is None
-        self._check_fields(show(path), value.type, field.type, keeps)
+        self._check_fields(show(path), value.type, field.type, clause)
         if not can_store(value.type, field.type, implicit=True):
             raise DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION(
                 column=show(path), table=sides.table, targetType=str(field.type), sourceType=str(value.type)
             )
 
-    def _check_fields(self, path: str, value: DataType, column: DataType, keeps: bool) -> None:
+    def _check_fields(self, path: str, value: DataType, column: DataType, clause: Clause) -> None:
         """Refuse structs with other fields than the column's; those that are missing are null where it evolves."""
-        if isinstance(value, ArrayType) and isinstance(column, ArrayType):
-            return self._check_fields(f"{path}.element", value.element, column.element, keeps)
-        if isinstance(value, MapType) and isinstance(column, MapType):
-            return self._check_fields(f"{path}.value", value.value, column.value, keeps)
-        if not isinstance(value, StructType) or not isinstance(column, StructType):
-            return None
-        missing = [f.name for f in column if value.find(f.name) is None]
-        if missing and (keeps or not self.evolve):
-            wrong = f"{', '.join(missing)} is not given"
+        keeps = self.evolve and clause.do == "update" and clause.assignments is None
+        if self.evolve and not keeps:
+            return
+        for at, given, wanted, missing in lacking(value, column, path):
+            if keeps:
+                raise MERGE_NEEDS_SPARK(
+                    what=f"{clause.label} *",
+                    table=self.sides.table,
+                    expression=f"a value for {at} without {', '.join(missing)}",
+                )
             raise UPDATE_SCHEMA_MISMATCH_EXPRESSION(
-                sourceType=str(value),
-                column=path,
+                sourceType=str(given),
+                column=at,
                 table=self.sides.table,
-                targetType=str(column),
-                wrong=wrong,
+                targetType=str(wanted),
+                wrong=f"{', '.join(missing)} is not given",
             )
-        for field in column:
-            given = value.find(field.name)
-            if given is not None:
-                self._check_fields(f"{path}.{field.name}", given.type, field.type, keeps)
-        return None
 
     def _supplied(
         self, after: StructType, assigned: frozenset[str], computed: Sequence[str]

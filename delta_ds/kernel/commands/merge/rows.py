@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
+from delta_ds.conditions.dml import MERGE_NEEDS_SPARK, MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
+from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.base.arrow_buffers import flags, integers, mask
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, NONE, ROW
 from delta_ds.kernel.commands.dml.new_values import with_field
-from delta_ds.kernel.commands.merge.join import SourceKeys
+from delta_ds.kernel.commands.merge.pairs import Pairs, batch_of, one_array
 from delta_ds.kernel.commands.merge.plan import MergePlan
 from delta_ds.kernel.commands.merge.resolver import ResolvedClause
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Name
 from delta_ds.kernel.files.rows.casts import Casting, can_store, compile_column
 from delta_ds.kernel.format.expressions.arrays import FALSE
 from delta_ds.kernel.format.expressions.evaluate import evaluate
-from delta_ds.kernel.format.expressions.tree import Column, Expression, Literal, conjunction
+from delta_ds.kernel.format.expressions.tree import Column, Expression
 from delta_ds.kernel.format.schema.types import StructField, arrow_type
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.int64]
     Numbered = Sequence[tuple[int, ResolvedClause]]
 
-# So many pairs are looked at at a time where there are no keys.
-_PAIRS = 1 << 18
 _USAGE = "https://docs.delta.io/latest/delta-update.html"
 _SOURCE_ROWS = 1 << 16
 
@@ -43,6 +42,13 @@ class MergeRows:
         The MERGE.
     source
         All rows of the source, by its own names, in the Arrow types of its schema.
+
+    Attributes
+    ----------
+    columns
+        Those of the table that have to be read.
+    pairs
+        Finds matching rows.
     """
 
     def __init__(self, plan: MergePlan, source: pa.Table) -> None:
@@ -50,17 +56,8 @@ class MergeRows:
         self._source = pa.table(
             source.columns, names=[plan.sides.name_of(SOURCE, name) for name in source.column_names]
         )
-        self._keys = None
-        if plan.keys:
-            found = [one_array(evaluate(key.source, self._source)) for key in plan.keys]
-            self._keys = SourceKeys(found, [key.null_safe for key in plan.keys])
-        proven = self._keys is not None and self._keys.exact
-        self._rest = conjunction([p for p in plan.conditions if not (proven and p is plan.keys[0].condition)])
-        matched = plan.of("matched")
         self.columns = self._columns_of(TARGET)
-        of_pairs = [self._rest, *_expressions(matched)]
-        self._pair_source = sorted(plan.sides.column_names(SOURCE, of_pairs))
-        self._pair_target = sorted(plan.sides.column_names(TARGET, [*of_pairs, *self._kept()]))
+        self.pairs = Pairs(plan, self._source, [*_expressions(plan.of("matched")), *self._kept()])
         self._names = list(dict.fromkeys(name for _, clause in plan.updates for name in clause.values))
 
     def _kept(self) -> list[Expression]:
@@ -110,11 +107,11 @@ class MergeRows:
         places = np.asarray(batch.column(batch.num_columns - 1).field("row_index")).astype(np.int64)
         sides = self._plan.sides
         names = [sides.name_of(TARGET, name) for name in batch.schema.names[:-1]]
-        rows = _batch(batch.columns[:-1], names, batch.num_rows)
+        rows = batch_of(batch.columns[:-1], names, batch.num_rows)
         matched = self._plan.of("matched")
         by_source = self._plan.of("not_matched_by_source")
         alone = np.ones(batch.num_rows, np.bool_)
-        for at, source, joined in self._matches(rows):
+        for at, source, joined in self.pairs.matches(rows):
             again = ~alone[at]
             again[1:] |= at[1:] == at[:-1]
             if again.any():
@@ -134,56 +131,27 @@ class MergeRows:
                 yield self._changed(file, places[alone][changed], clauses[changed], left)
 
     def _check_may_repeat(self) -> None:
-        """Refuse several rows of the source for one of the table, unless all of them delete it."""
+        """Refuse several rows of the source for one of the table, unless all of them delete it.
+
+        All pairs that meet the search condition count, whatever the conditions of clauses say.
+        Source: delta-spark, `ClassicMergeExecutor.findTouchedFiles` and `isOnlyOneUnconditionalDelete`.
+        """
         matched = [clause for _, clause in self._plan.of("matched")]
         if len(matched) == 1 and matched[0].clause.do == "delete" and matched[0].condition is None:
             return
-        raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
+        raise self.several_match()
+
+    def several_match(self) -> UnsupportedOperationError:
+        """The error of several rows of the source that would change one row of the table."""
+        return MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
             table=self._plan.sides.table, usageReference=_USAGE
         )
 
     def mark_seen(self, batch: pa.RecordBatch, seen: npt.NDArray[np.bool_]) -> None:
         """As `changes`, where no clause changes rows of the table."""
         names = [self._plan.sides.name_of(TARGET, name) for name in batch.schema.names]
-        for _, source, _ in self._matches(_batch(batch.columns, names, batch.num_rows)):
+        for _, source, _ in self.pairs.matches(batch_of(batch.columns, names, batch.num_rows)):
             seen[source] = True
-
-    def _matches(self, rows: pa.RecordBatch) -> Iterator[tuple[Rows, Rows, pa.RecordBatch]]:
-        """Matching rows: their numbers in the batch and in the source, and the columns of both that count."""
-        for at, source in self._candidates(rows):
-            joined = self._joined(rows, at, source)
-            if self._rest is not None:
-                holds = evaluate(self._rest, joined).fill_null(FALSE)
-                if holds.false_count:
-                    kept = flags(holds)
-                    at, source, joined = at[kept], source[kept], joined.filter(holds)
-            if len(at):
-                yield at, source, joined
-
-    def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Rows, Rows]]:
-        if self._keys is not None:
-            yield from self._keys.pairs([evaluate(key.target, rows) for key in self._plan.keys])
-            return
-        if any(isinstance(part, Literal) and part.value is not True for part in self._plan.conditions):
-            return  # as in ON FALSE
-        # Without a key every row meets every other one.
-        count = self._source.num_rows
-        step = max(1, _PAIRS // max(1, count))
-        for start in range(0, rows.num_rows if count else 0, step):
-            some = np.arange(start, min(start + step, rows.num_rows))
-            yield np.repeat(some, count), np.tile(np.arange(count), len(some))
-
-    def _joined(self, rows: pa.RecordBatch, at: Rows, source: Rows) -> pa.RecordBatch:
-        sides = self._plan.sides
-        ours = [sides.name_of(TARGET, name) for name in self._pair_target]
-        theirs = [sides.name_of(SOURCE, name) for name in self._pair_source]
-        left = rows.select(ours).take(integers(at)) if ours else None
-        right = self._source.select(theirs).take(integers(source)) if theirs else None
-        columns = [
-            *(left.columns if left is not None else []),
-            *map(one_array, right.columns if right is not None else []),
-        ]
-        return _batch(columns, [*ours, *theirs], len(at))
 
     def _changed(self, file: int, places: Rows, clauses: Rows, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns = [integers(np.full(len(places), file)), integers(places), integers(clauses)]
@@ -209,13 +177,13 @@ class MergeRows:
             if not len(wanted):
                 continue
             taken = self._source.take(integers(wanted))
-            rows = _batch([one_array(c) for c in taken.columns], taken.column_names, len(wanted))
+            rows = batch_of([one_array(c) for c in taken.columns], taken.column_names, len(wanted))
             clauses = first_that_applies(inserts, rows)
             applies = clauses != NONE
             if applies.any():
                 rows = rows if applies.all() else rows.filter(mask(applies))
                 values = self._values(names, inserts, clauses[applies], rows)
-                yield _batch(values, names, rows.num_rows)
+                yield batch_of(values, names, rows.num_rows)
 
     # --- values
 
@@ -259,10 +227,21 @@ class MergeRows:
             return pa.nulls(rows.num_rows, arrow_type(field.type))
         found = evaluate(value, rows)
         found = self._cast(found, value, field)
+        if clause.clause.inserts and field.name in self._plan.generates and field.name in clause.assigned:
+            self._check_no_null(found, field, clause)
         for inside in clause.fields.get(field.name, ()):
             new = self._cast(evaluate(inside.value, rows), inside.value, inside.field)
             found = with_field(found, list(inside.path), new)
         return found
+
+    def _check_no_null(self, found: pa.Array, field: StructField, clause: ResolvedClause) -> None:
+        """Refuse null for an identity column that other clauses leave to the table, which would give it a number."""
+        if found.null_count:
+            raise MERGE_NEEDS_SPARK(
+                what=f"the value of {field.name} in {clause.clause.label}",
+                table=self._plan.sides.table,
+                expression="null for an identity column that another clause leaves to the table",
+            )
 
     def _cast(self, found: pa.Array, value: Expression, field: StructField) -> pa.Array:
         kind = value.type
@@ -299,17 +278,3 @@ def _column_of(plan: MergePlan, field: StructField) -> Column | None:
     """The column of the table as it is, bound."""
     there = plan.sides.target.find(field.name)
     return None if there is None else Column((plan.sides.name_of(TARGET, there.name),), there.type)
-
-
-def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column in one piece; not copied where it is."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _batch(columns: Sequence[pa.Array], names: Sequence[str], rows: int) -> pa.RecordBatch:
-    """A batch that knows how many rows it has, even without columns."""
-    if columns:
-        return pa.RecordBatch.from_arrays(list(columns), names=list(names))
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

@@ -47,6 +47,7 @@ from delta_ds.kernel.format.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VOID,
     DataType,
     DecimalType,
     arrow_type,
@@ -69,6 +70,9 @@ def cast_value(value: Value, source: DataType, target: DataType, safe: bool, tim
     """
     if source == target:
         return value
+    if source == VOID:
+        kind = arrow_type(target)
+        return pa.scalar(None, kind) if isinstance(value, pa.Scalar) else pa.nulls(len(value), kind)
     if source == STRING:
         return _convert_distinct(value, STRING, target, _reader(target, timezone), safe)
     if target == STRING:

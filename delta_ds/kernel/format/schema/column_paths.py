@@ -21,6 +21,8 @@ from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, St
 from delta_ds.records import replace
 
 Path = tuple[str, ...]
+# Names that begin so are those of the columns that scans and commands add for themselves.
+HIDDEN = "__pydelta_"
 
 
 def parse_path(text: str) -> Path:

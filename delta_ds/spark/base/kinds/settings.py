@@ -1,6 +1,6 @@
 """What a session has set of delta-spark, and a warning for what has no effect.
 
-The settings: `kernel/format/options/settings.py`, `ignored_settings.py`, `machinery_settings.py`.
+The settings: `kernel/format/options/settings.py`, `ignored_settings.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from delta_ds.events.commands import MERGE_BEGINS_ANEW
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
 from delta_ds.kernel.commands.dml.changed_rows import FILE, SOURCE
 from delta_ds.kernel.commands.dml.commit import RowScope
-from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
+from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, special_columns
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.operations import MERGE
@@ -47,7 +47,6 @@ from delta_ds.spark.commands.merge.sides import (
     source_stats,
 )
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
-from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.commands.rows import lost_rows

@@ -12,13 +12,12 @@ from delta_ds.conditions.dml import AMBIGUOUS_REFERENCE, MERGE_UNRESOLVED_EXPRES
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL
 from delta_ds.kernel.format.expressions.tree import Call, Expression, Literal
 from delta_ds.kernel.format.expressions.tree import Column as KernelColumn
-from delta_ds.kernel.format.schema.column_paths import Path, parse_path
+from delta_ds.kernel.format.schema.column_paths import HIDDEN, Path, parse_path
 from delta_ds.kernel.format.schema.types import DATE, STRING, DataType, DecimalType, StructType
 from delta_ds.kernel.transaction.write.schema_enforcement import data_schema
 from delta_ds.records import dataclass
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.commands.rows import materialize
-from delta_ds.spark.engines.classic.columns import HIDDEN
 from delta_ds.spark.engines.seam.choice import engine_of
 
 if TYPE_CHECKING:

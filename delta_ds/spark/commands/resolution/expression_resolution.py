@@ -9,7 +9,7 @@ Source: delta-spark, `ResolveDeltaMergeInto`, `PreprocessTableMerge`, `Preproces
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,9 @@ from delta_ds.conditions.dml import (
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import BOOLEAN, VOID
 from delta_ds.spark.base.schema import quoted
-from delta_ds.spark.engines.classic.columns import HIDDEN
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.engines.seam.engine import ResolutionCache, ResolutionScope, Resolved, source_text
 
@@ -238,22 +238,6 @@ class Scope:
         if predicate and self._what == MERGE.name:
             condition = _OF_MERGE_CONDITIONS.get(condition.name, condition)
         return condition(clause=clause, what=self._what, table=self._table, expression=source_text(source))
-
-
-def check_names(names: Iterable[str], of: str, table: str, what: str) -> None:
-    """Refuse columns with the names that a command gives to its hidden columns.
-
-    Raises
-    ------
-    UnsupportedOperationError
-        Such a column would be taken for the command's own.
-    """
-    own = [name for name in names if name.lower().startswith(HIDDEN)]
-    if own:
-        raise UnsupportedOperationError(
-            f"the {of} has a column {own[0]!r}, but in {what} on {table} names that begin with {HIDDEN} are kept for "
-            f"places of rows and the like. Rename the column. {_NOTHING}"
-        )
 
 
 def _first_paragraph(error: Exception) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_mapping import every_field, physical_name
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.field_metadata import (
     CHAR_VARCHAR_TYPE,
     COLLATIONS,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
 
 _PARQUET_ID = "parquet.field.id"
-HIDDEN = "__pydelta_"
 # What of a field's metadata changes how Spark reads it.
 _READING = (EXISTS_DEFAULT, CHAR_VARCHAR_TYPE, COLLATIONS)
 _PRIMITIVES = frozenset(kind for kind in PRIMITIVES.values() if kind != VOID)

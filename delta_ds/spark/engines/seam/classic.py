@@ -14,6 +14,7 @@ from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
 from delta_ds.kernel.files.rows.plan import ColumnsOf
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.kernel.format.options.write import TASKS_OPTION
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.records import dataclass
 from delta_ds.reporting.mailbox import take_reports
 from delta_ds.spark.base.kinds.environment import foreign_workers
@@ -22,7 +23,6 @@ from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF
 from delta_ds.spark.base.table_names import path_option
 from delta_ds.spark.engines.classic import load, resolution, snapshot_isolation, writer
 from delta_ds.spark.engines.classic.catalyst import conditions
-from delta_ds.spark.engines.classic.columns import HIDDEN
 from delta_ds.spark.engines.classic.jvm import GeneratesNumbers, Jvm, NotNative
 from delta_ds.spark.engines.classic.projection import ColumnAt, InsertedAt, Projected, project
 from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows

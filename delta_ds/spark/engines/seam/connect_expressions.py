@@ -20,10 +20,10 @@ from delta_ds.kernel.format.expressions.tree import (
     map_columns,
     postorder,
 )
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
 from delta_ds.records import replace
 from delta_ds.spark.base.schema import from_spark
-from delta_ds.spark.engines.classic.columns import HIDDEN
 from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
