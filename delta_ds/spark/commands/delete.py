@@ -79,7 +79,8 @@ def _delete(change: DmlExecution, condition: str | Column) -> int | None:
     resolved = resolve_condition(target, sample, condition, operations.DELETE.name)
     predicate = predicate_of(target, resolved)
     # Partition values of char(n) need not have the blanks that Spark compares them with.
-    plain = [name for name in target.state.partition_columns if compares_by_bytes(target.state.schema[name])]
+    fields = map(target.state.schema.find, target.state.partition_columns)
+    plain = [field.name for field in fields if field is not None and compares_by_bytes(field)]
     if reads_only(target, resolved, plain):
         return _remove(change, target.files_in_partitions(resolved, predicate), predicate, resolved.text)
     files = target.files(predicate)
