@@ -9,15 +9,12 @@ from delta_ds.events.record import Event
 
 # What each of the modules is about, in the order of the documentation.
 SUBJECTS: dict[str, ModuleType] = {
-    "Commits": transactions,
+    "Commits and commit coordinators": transactions,
     "The log": log,
     "Storage": storage,
-    "Commit coordinators": transactions,
-    "Reading": reading,
-    "Commands": commands,
-    "Streams": reading,
+    "Reading and streams": reading,
+    "Commands and their listeners": commands,
     "Spark": spark,
-    "Listeners": commands,
 }
 
 

@@ -25,6 +25,10 @@ def _is_texts(value: Any) -> bool:
     return _is_sequence(value) and all(isinstance(item, str) for item in value)
 
 
+def _is_text_and_number(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and _is_number(value[1])
+
+
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, _TEXTS)
 
@@ -68,6 +72,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "Expression": (_named("Column", "Literal", "Cast", "Call"), "an expression"),
     "Operation": (_named("Operation"), "an Operation"),
+    "tuple[str, int]": (_is_text_and_number, "a pair of a text and a whole number"),
     "Metadata": (_named("Metadata"), "a Metadata"),
     "Protocol": (_named("Protocol"), "a Protocol"),
     "TableState": (_named("TableState"), "a TableState"),

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.api.snapshot import Snapshot
+from delta_ds.api.snapshot import Scan, Snapshot
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base import arguments
-from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.transaction.transaction import Transaction
 
 

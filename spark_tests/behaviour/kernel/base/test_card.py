@@ -238,7 +238,7 @@ def test_a_log_a_schema_and_a_scan_show_what_is_at_hand(
     assert {"name", "string", "yes"} <= set(shown(snapshot.schema).texts)
     texts = shown(scan).texts
     assert "id > 0" in texts and "name" in texts and "id" not in texts
-    assert any("not looked at yet" in text for text in texts)
+    assert any("not been looked at yet" in text for text in texts)
     texts = shown(looked_at).texts
     assert texts[texts.index("files to read") + 1] == "0"
-    assert looked_at._repr_html_() and not any("not looked at yet" in text for text in texts)
+    assert looked_at._repr_html_() and not any("not been looked at yet" in text for text in texts)

@@ -65,7 +65,7 @@ def test_the_exit_status_is_that_of_the_program(tmp_path: Path):
 
 
 def test_without_a_command_the_ways_to_use_it_are_said(tmp_path: Path):
-    assert "-m pytest" in output([*RUN, "--help"], tmp_path)
+    assert "-m pytest" in " ".join(output([*RUN, "--help"], tmp_path).split())
     done = subprocess.run([*RUN[:-1]], capture_output=True, text=True, cwd=tmp_path)
     said = (done.stdout + done.stderr).lower()
     # Of the command line, where its extra is installed; else of these ways alone.
