@@ -29,6 +29,12 @@ class Shell:
         self.magics[magic_name] = func
 
 
+@pytest.fixture(autouse=True)
+def active(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests leave sessions of their own active."""
+    monkeypatch.setattr(SparkSession, "getActiveSession", classmethod(lambda cls: spark))
+
+
 @pytest.fixture
 def shell() -> Shell:
     shell = Shell()

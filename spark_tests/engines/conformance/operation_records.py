@@ -84,9 +84,7 @@ _CONDITIONS = frozenset(
 )
 _OF_ROWS = frozenset(["DELETE", "UPDATE", "MERGE"])
 # What delta-spark refuses, or Spark's own parser there.
-WITHOUT_RECORD = frozenset(["ANALYZE", "builder createOrReplace"])
-# What this package refuses by name.
-REFUSED_HERE = frozenset(["DELETE subquery"])
+WITHOUT_RECORD = frozenset(["ANALYZE", "DELETE subquery", "builder createOrReplace"])
 
 
 def differences(name: str, found: list[Record]) -> list[str]:

@@ -13,7 +13,6 @@ import pytest
 
 from delta_ds import DeltaTable
 from spark_tests.engines.conformance.operation_records import (
-    REFUSED_HERE,
     WITHOUT_RECORD,
     differences,
     programs,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-_NAMES = [name for name in programs() if name in recorded() and name not in REFUSED_HERE]
+_NAMES = [name for name in programs() if name in recorded()]
 _EVERY = 4
 _SAMPLE = _NAMES if FULL else _NAMES[::_EVERY]
 
