@@ -12,13 +12,15 @@ import pytest
 pytestmark = [pytest.mark.connect, pytest.mark.slow]
 
 _PROGRAM = """
-import os, sys
+import os, sys, traceback
 from pyspark.sql import SparkSession
 import delta_ds
 from delta_ds import DeltaTable
 from delta_ds.spark.connect_server import connect_server
 from pyspark.sql.functions import col, expr
 
+# A client whose server has gone tries for minutes to say goodbye.
+sys.excepthook = lambda *error: (traceback.print_exception(*error), sys.stderr.flush(), os._exit(1))
 folder = sys.argv[1]
 settings = {
     "spark.master": "local[2]", "spark.ui.enabled": "false", "spark.driver.memory": "1g",
@@ -48,7 +50,7 @@ with connect_server(0, settings=settings) as url:
     table.delete(col("a") > 6)
     print("TABLE", sorted(map(tuple, table.toDF().collect())), flush=True)
     builder = DeltaTable.create(spark).tableName("made").comment("by name").property("own", "it's").partitionedBy("a")
-    builder = builder.addColumn("a", "int", nullable=False, comment="it's a").addColumn("s", "struct<`x y`: int>")
+    builder = builder.addColumn("a", "int", nullable=False, comment="it's a").addColumn("s", "struct<`x-y`: int>")
     made = builder.addColumn("g", "int", generatedAlwaysAs="a + 1").execute()
     spark.sql("INSERT INTO made (a, s) VALUES (1, struct(2))")
     detail = made.detail().first()
@@ -63,7 +65,7 @@ _ROWS = "ROWS [(2, 12, 'x'), (5, 15, 'm'), (7, 17, None), (20, 30, None)] True 6
 
 
 _MADE = [
-    """MADE [(1, Row(x y=2), 2)] {'comment': "it's a"} by name ['a'] it's""",
+    """MADE [(1, Row(x-y=2), 2)] {'comment': "it's a"} by name ['a'] it's""",
     "MADE ['b'] ['b']",
 ]
 
