@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from delta_ds.conditions.dml import (
     MERGE_MISSING_WHEN,
@@ -21,7 +21,7 @@ from delta_ds.records import dataclass
 When = Literal["matched", "not_matched", "not_matched_by_source"]
 Do = Literal["update", "delete", "insert"]
 
-_LABELS = {
+LABELS = {
     "matched": "WHEN MATCHED",
     "not_matched": "WHEN NOT MATCHED",
     "not_matched_by_source": "WHEN NOT MATCHED BY SOURCE",
@@ -32,7 +32,7 @@ _CONDITION_OMITTED = {
     "not_matched_by_source": NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION,
 }
 # What history calls their conditions, and how many rows they changed.
-_PREDICATES: Mapping[When, str] = {
+PREDICATE_PARAMETERS: Mapping[When, str] = {
     "matched": "matchedPredicates",
     "not_matched": "notMatchedPredicates",
     "not_matched_by_source": "notMatchedBySourcePredicates",
@@ -46,8 +46,38 @@ _METRICS: Mapping[tuple[When, Do], str] = {
 _CODES: Mapping[Do, int] = {"update": UPDATE, "insert": INSERT, "delete": DELETE}
 
 
+class ClauseKind:
+    """For which rows a clause is, and what it does with them."""
+
+    when: When
+    do: Do
+
+    @property
+    def label(self) -> str:
+        """The clause in words, for messages."""
+        return f"{LABELS[self.when]} {self.do.upper()}"
+
+    @property
+    def inserts(self) -> bool:
+        return self.do == "insert"
+
+    @property
+    def deletes(self) -> bool:
+        return self.do == "delete"
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether it is for rows of the table that the source matches."""
+        return self.when == "matched"
+
+    @property
+    def is_by_source(self) -> bool:
+        """Whether it is for rows of the table that the source does not match."""
+        return self.when == "not_matched_by_source"
+
+
 @dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(ClauseKind):
     """A clause as it was given.
 
     Attributes
@@ -69,26 +99,28 @@ class Clause:
     leaves_out: tuple[str, ...] = ()
 
     @property
-    def label(self) -> str:
-        """The clause in words, for messages."""
-        return f"{_LABELS[self.when]} {self.do.upper()}"
-
-    @property
-    def inserts(self) -> bool:
-        return self.do == "insert"
-
-    @property
-    def is_by_source(self) -> bool:
-        """Whether it is for rows of the table that the source does not match."""
-        return self.when == "not_matched_by_source"
-
-    @property
     def code(self) -> int:
         """What it does, as `ChangedRows` has it."""
         return _CODES[self.do]
 
 
-def effective_clauses(clauses: Sequence[Clause], table: str) -> tuple[Clause, ...]:
+class GivenClause(Protocol):
+    """What `effective_clauses` looks at, whatever conditions and values are made of."""
+
+    @property
+    def when(self) -> When: ...
+    @property
+    def do(self) -> Do: ...
+    @property
+    def condition(self) -> object: ...
+    @property
+    def assignments(self) -> Mapping[str, object] | None: ...
+
+
+_Given = TypeVar("_Given", bound=GivenClause)
+
+
+def effective_clauses(clauses: Sequence[_Given], table: str) -> tuple[_Given, ...]:
     """The clauses without updates of nothing on no condition, which delta-spark leaves out too.
 
     Raises
@@ -106,7 +138,7 @@ def effective_clauses(clauses: Sequence[Clause], table: str) -> tuple[Clause, ..
     return tuple(found)
 
 
-def changed_rows(clauses: Sequence[Clause], by_clause: Mapping[int, int]) -> dict[str, int]:
+def changed_rows(clauses: Sequence[ClauseKind], by_clause: Mapping[int, int]) -> dict[str, int]:
     """How many rows of the table clauses have changed, under the names that history gives their kinds.
 
     Parameters
@@ -123,10 +155,10 @@ def changed_rows(clauses: Sequence[Clause], by_clause: Mapping[int, int]) -> dic
 
 def history_parameters(predicate: str, clauses: Sequence[Clause]) -> dict[str, str]:
     """The `operationParameters` of a MERGE."""
-    parameters: dict[str, list[dict[str, str]]] = {name: [] for name in _PREDICATES.values()}
+    parameters: dict[str, list[dict[str, str]]] = {name: [] for name in PREDICATE_PARAMETERS.values()}
     for clause in clauses:
         condition = {} if clause.condition is None else {"predicate": clause.condition}
-        parameters[_PREDICATES[clause.when]].append({**condition, "actionType": clause.do})
+        parameters[PREDICATE_PARAMETERS[clause.when]].append({**condition, "actionType": clause.do})
     return {"predicate": _text([predicate]), **{name: _text(value) for name, value in parameters.items()}}
 
 

@@ -6,9 +6,10 @@ implicit conversions.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from delta_ds.kernel.format.expressions.coercion import TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.format.schema.column_paths import Path
 from delta_ds.kernel.format.schema.type_widening import can_widen
 from delta_ds.kernel.format.schema.types import (
     BINARY,
@@ -26,8 +27,8 @@ from delta_ds.kernel.transaction.write.schema_enforcement import check_write
 from delta_ds.records import replace
 
 
-def evolved_schema(state: TableState, source: StructType, assigned: Collection[str]) -> StructType:
-    """The table's schema with the columns of the source that clauses assign to.
+def evolved_schema(state: TableState, source: StructType, assigned: Sequence[Path]) -> StructType:
+    """The table's schema with the columns and fields of the source that clauses assign to.
 
     Parameters
     ----------
@@ -36,7 +37,8 @@ def evolved_schema(state: TableState, source: StructType, assigned: Collection[s
     source
         The schema of the rows that are merged into it.
     assigned
-        The columns that `WHEN MATCHED` and `WHEN NOT MATCHED` clauses assign to, in lower case.
+        The columns and fields that `WHEN MATCHED` and `WHEN NOT MATCHED` clauses assign to; `*` stands for every
+        column of the source.
 
     Returns
     -------
@@ -49,12 +51,23 @@ def evolved_schema(state: TableState, source: StructType, assigned: Collection[s
     SchemaError
         `DELTA_FAILED_TO_MERGE_FIELDS` where types have nothing in common, and what `check_write` refuses.
     """
-    wanted = StructType(tuple(f for f in source if f.name.lower() in assigned))
+    wanted = _assigned_part(source, (), [tuple(name.lower() for name in path) for path in assigned])
     if not wanted.fields:
         return state.schema
     data = _convert_type(state.schema, wanted, is_widening_enabled(state))
     assert isinstance(data, StructType)
     return check_write(state, data, merge_schema=True, whole_rows=False)
+
+
+def _assigned_part(source: StructType, above: Path, assigned: Sequence[Path]) -> StructType:
+    fields = []
+    for column in source:
+        path = (*above, column.name.lower())
+        if path in assigned:
+            fields.append(column)
+        elif isinstance(column.type, StructType) and any(path == other[: len(path)] for other in assigned):
+            fields.append(replace(column, type=_assigned_part(column.type, path, assigned)))
+    return StructType(tuple(fields))
 
 
 def _convert_type(table: DataType, data: DataType, widening: bool) -> DataType:

@@ -116,7 +116,7 @@ def plan_merge(
     after = sides.target
     if evolve:
         of_source = [g for c, g in zip(clauses, given, strict=True) if not c.is_by_source]
-        assigned = {path[0].lower() for g in of_source for path in g if len(path) == 1}
+        assigned = [path for g in of_source for path in g if len(path) == 1]
         after = evolved_schema(snapshot.table_state, sides.source, assigned)
     named = [{f.name for f in after if f.name.lower() in {path[0].lower() for path in g}} for g in given]
     changing = [n for c, n in zip(clauses, named, strict=True) if c.do != "delete"]

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.commands.merge.clauses import Do, When
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.merge.clauses import Clause, Do, When
+from delta_ds.spark.commands.merge.clauses import Clause
 from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.engines.arguments import public_methods
 from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute

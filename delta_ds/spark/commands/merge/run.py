@@ -16,6 +16,7 @@ from delta_ds.kernel.commands.dml.changed_rows import FILE, SOURCE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, special_columns
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
+from delta_ds.kernel.commands.merge.clauses import changed_rows
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.settings import AUTO_MERGE
@@ -26,7 +27,7 @@ from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
+from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
 from delta_ds.spark.commands.merge.row_scope import has_subqueries, row_scope
 from delta_ds.spark.commands.merge.rows import (
