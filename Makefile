@@ -31,7 +31,7 @@ MATRIX_ROOMS := spark_tests/behaviour/spark spark_tests/engines/differential spa
 NOT_QUICK := --ignore spark_tests/faults/concurrency --ignore spark_tests/product/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench bench-compare clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -139,6 +139,10 @@ tested-versions: $(VENV)/.dev ## Write what the environments here hold into docs
 release-check: check-python ## Whether TAG=v1.2.0, the changelog and dist/ make a release
 	$(PYTHON) scripts/check_release.py '$(TAG)'
 
+sbom: $(VENV)/.dev ## Write sbom/: every package that the wheel of dist/ brings with all extras (CycloneDX); fails at a licence that is not permissive. ARGS=--page writes docs/dependencies.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,release]"
+	$(BIN)/python scripts/sbom.py $(ARGS)
+
 wheel: check-java dist ## Build dist/; every example and command with what the wheel brings
 	rm -rf .venv-wheel
 	$(PYTHON) -m venv .venv-wheel
@@ -155,7 +159,7 @@ bench-compare: $(VENV)/.installed .venv-peers/.installed ## What became more tha
 	@$(BIN)/python -m benchmarks.compare --peer-python .venv-peers/bin/python $(ARGS)
 
 clean: ## Remove environments, caches and benchmark data
-	rm -rf .venv .venv-* .stores .unity site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse
+	rm -rf .venv .venv-* .stores .unity site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist sbom benchmarks/.work spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:

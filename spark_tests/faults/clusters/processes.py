@@ -185,6 +185,25 @@ def _free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+# Objects name the folder that their driver has the package in; on another machine it is not there.
+_ANOTHER_MACHINE = """
+import importlib.machinery, sys
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "delta_ds":
+            return None
+        at_hand = [place for place in sys.path if place != {root!r}]
+        found = importlib.machinery.PathFinder.find_spec(name, at_hand)
+        if found is None:
+            raise ModuleNotFoundError("No module named 'delta_ds'", name="delta_ds")
+        return found
+
+sys.meta_path.insert(0, Finder)
+"""
+
+
 def bare_python(folder: Path, *without: str) -> Path:
     """A Python with all that this one has but this package, and but some others.
 
@@ -208,6 +227,7 @@ def bare_python(folder: Path, *without: str) -> Path:
             kept = not entry.name.lower().startswith(left_out) and entry.suffix != ".pth"
             if kept and not (into / entry.name).exists():
                 (into / entry.name).symlink_to(entry)
+    (into / "sitecustomize.py").write_text(_ANOTHER_MACHINE.format(root=str(ROOT)))
     return folder / "bin" / "python3"
 
 
