@@ -8,6 +8,7 @@ Debian of the same name with its own Python stands for it. Needs root, debootstr
 
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -46,6 +47,8 @@ class Image:
             subprocess.run(
                 ["debootstrap", "--variant=minbase", packages, found[1], str(self.root)], check=True
             )
+        # As Docker does: a container knows its own name.
+        (self.root / "etc" / "hosts").write_text(f"127.0.0.1 localhost {platform.node()}\n")
 
     def trust(self, certificates):
         """Let pip trust whom it trusts on this machine, whose index may be behind a proxy."""

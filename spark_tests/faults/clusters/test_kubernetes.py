@@ -181,6 +181,8 @@ def test_spark_asks_kubernetes_for_a_driver_that_runs_the_job(
         words[0] = str(SPARK_HOME / "bin" / "spark-submit")
         words[words.index("--master") + 1] = master
         words = [{"job.py": str(JOB), ARCHIVE: str(archive)}.get(word, word) for word in words]
+        # What the page says of jobs that were written for delta-spark.
+        words.insert(1, "--conf=spark.pyspark.driver.python=pydelta-python")
         words.insert(1, "--conf=spark.kubernetes.submission.waitAppCompletion=false")
         submit(words, environment(package=False), tmp_path)
     (pod,) = [one for one in made if one["kind"] == "Pod"]
@@ -189,6 +191,8 @@ def test_spark_asks_kubernetes_for_a_driver_that_runs_the_job(
         word.partition("=")[2] for word in command if word.startswith("spark.kubernetes.container.image=")
     )
     assert pod["spec"]["serviceAccountName"] == "spark"
+    variables = {one["name"]: one.get("value") for one in container["env"]}
+    assert variables["PYSPARK_DRIVER_PYTHON"] == "pydelta-python"
     arguments = container["args"]
     assert arguments[0] == "driver"
     assert arguments[arguments.index("--class") + 1] == "org.apache.spark.deploy.PythonRunner"
