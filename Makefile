@@ -15,13 +15,16 @@ WHEEL_SPARK ?=
 SECONDS ?= 300
 CHAOS_STORES ?= local minio fake-gcs-server azurite hdfs
 
+# Where make try-image makes its root.
+IMAGE ?= /tmp/delta_ds-image
+
 # For make release-check.
 TAG ?=
 
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
-NO_JVM := not spark and not connect and not stores and not interop and not engines and not dbt and not cluster and not browser and not unity
+NO_JVM := not spark and not connect and not stores and not interop and not engines and not dbt and not orchestrators and not cluster and not browser and not unity
 SPARK_TESTS := (spark or connect) and not stores and not interop and not engines and not cluster and not unity
 # One session for a file's tests, and the long ones first.
 SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder
@@ -31,7 +34,7 @@ MATRIX_ROOMS := spark_tests/behaviour/spark spark_tests/engines/differential spa
 NOT_QUICK := --ignore spark_tests/faults/concurrency --ignore spark_tests/product/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java test-orchestrators test-airflow test-dagster test-kedro try-image
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +106,11 @@ engines-page: check-java .venv-engines/.installed $(VENV)/.dev ## The same, writ
 test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
 	.venv-dbt/bin/python -m pytest -m dbt spark_tests/engines/dbt $(ARGS)
 
+test-orchestrators: check-java test-airflow test-dagster test-kedro ## The examples for Airflow, Dagster and Kedro, run by these themselves, each in an environment of its own
+
+test-airflow test-dagster test-kedro: test-%: .venv-%/.installed
+	.venv-$*/bin/python -m pytest -m orchestrators spark_tests/engines/orchestrators/test_$*.py $(ARGS)
+
 test-unity: check-java $(VENV)/.dev ## Catalog-managed tables of the open-source Unity Catalog server (needs Maven)
 	[ -n "$$DELTA_DS_UNITY_SERVER" ] || scripts/install_unity_catalog.sh .unity
 	DELTA_DS_UNITY_SERVER="$${DELTA_DS_UNITY_SERVER:-$(CURDIR)/.unity}" DELTA_DS_REQUIRE_UNITY=1 $(BIN)/python -m pytest -m unity spark_tests/engines/unity $(ARGS)
@@ -121,11 +129,14 @@ test-pythons: dist try-dist ## Wheel and sdist in bare environments, then the qu
 try-dist: check-java ## The same with the files that are in dist/
 	$(PYTHON) scripts/try_pythons.py $(PYTHONS) --tests "-n $(WORKERS) -m '$(NO_JVM) and not slow' $(NOT_QUICK)" $(ARGS)
 
-nightly: test test-pythons test-interop engines test-stores test-unity test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
+nightly: test test-pythons test-interop engines test-stores test-unity test-cluster test-chaos test-dbt test-orchestrators check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
 		DELTA_DS_FULL=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
 	done
+
+try-image: dist ## The slim Dockerfile of examples/docker without Docker: line by line in a Debian root, IMAGE (root, debootstrap)
+	$(PYTHON) scripts/try_dockerfile.py examples/docker/python.Dockerfile $(IMAGE)
 
 dist: $(VENV)/.dev ## Build dist/: sdist and, of that, the wheel; the version is that of the git tag
 	rm -rf dist
@@ -199,6 +210,23 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 .venv-dbt/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-dbt
 	.venv-dbt/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.*" "dbt-core==1.11.*" "dbt-spark==1.10.*" pytest hypothesis
+	@touch $@
+
+# Each in its own: what they ask of the same packages does not go together.
+.venv-airflow/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-airflow
+	.venv-airflow/bin/python -m pip install --quiet --disable-pip-version-check --editable . "apache-airflow==3.3.*" pytest hypothesis
+	@touch $@
+
+.venv-dagster/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-dagster
+	.venv-dagster/bin/python -m pip install --quiet --disable-pip-version-check --editable . "dagster==1.13.*" pytest hypothesis
+	@touch $@
+
+# Its datasets for Spark import pandas when they save.
+.venv-kedro/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-kedro
+	.venv-kedro/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.*" "kedro==1.7.*" "kedro-datasets[spark-local]==9.6.*" "pandas<3" pytest hypothesis
 	@touch $@
 
 .venv-%/.installed: pyproject.toml | check-python

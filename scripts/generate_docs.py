@@ -15,6 +15,7 @@ import re
 import string
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -474,12 +475,39 @@ def engines_reasons() -> list[str]:
     return lines[:-1]
 
 
+# Files of `examples/` that pages show whole, by the names of their parts.
+SHOWN = {
+    "example_airflow": "airflow/orders.py",
+    "example_airflow_spark": "airflow/totals.py",
+    "example_dagster": "dagster/orders.py",
+    "example_docker_job": "docker/job.py",
+    "example_docker_python": "docker/python.Dockerfile",
+    "example_docker_spark": "docker/spark.Dockerfile",
+    "example_kedro_catalog": "kedro/conf/base/catalog.yml",
+    "example_kedro_settings": "kedro/src/shop/settings.py",
+}
+_LANGUAGES = {".py": "python", ".yml": "yaml", ".Dockerfile": "dockerfile"}
+
+
+def shown(file: str) -> list[str]:
+    """A file of `examples/` as a block."""
+    path = ROOT / "examples" / file
+    return [
+        f'```{_LANGUAGES[path.suffix]} title="examples/{file}"',
+        *path.read_text().strip().splitlines(),
+        "```",
+    ]
+
+
 def _quoted(detail: str) -> str:
     short = detail if len(detail) <= 200 else detail[:199].rstrip() + "…"
     return "`` " + short.replace("`", "") + " ``"
 
 
 PARTS: dict[str, Callable[[], list[str]]] = {
+    **{name: partial(shown, file) for name, file in SHOWN.items()},
+}
+PARTS |= {
     part.__name__: part
     for part in (
         layers,

@@ -45,7 +45,7 @@ BOOSTS = {
 }
 # What users type and the headings of a page do not say.
 WORDS = {
-    "clusters.md": ["yarn", "kubernetes", "emr", "executors"],
+    "clusters.md": ["yarn", "emr", "executors"],
     "guide/audit.md": ["lineage", "blame"],
     "guide/catalog-managed-tables.md": ["unity"],
     "guide/change-feeds.md": ["cdc", "cdf"],
@@ -55,7 +55,9 @@ WORDS = {
     "guide/notebooks.md": ["jupyter", "notebook"],
     "guide/on-azure.md": ["abfss", "adls"],
     "guide/on-google-cloud-storage.md": ["gcs"],
+    "guide/on-kubernetes.md": ["k8s", "container", "image", "pod"],
     "guide/on-s3.md": ["minio", "aws"],
+    "guide/orchestrate.md": ["scheduler"],
     "guide/secure.md": ["password", "secrets"],
     "guide/slow-merge.md": ["slow", "performance"],
     "guide/stream.md": ["streaming", "structured"],

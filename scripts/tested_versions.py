@@ -25,9 +25,11 @@ RECORD = ROOT / "docs" / "tested-versions.json"
 PACKAGES = (
     "pyspark", "pyarrow", "numpy", "pandas", "sqlglot", "pyroaring", "fsspec", "s3fs", "gcsfs", "adlfs", "hdfs-native",
     "delta-spark", "deltalake", "polars", "duckdb", "typer", "dbt-core", "dbt-spark",
+    "apache-airflow", "dagster", "kedro", "kedro-datasets",
 )  # fmt: skip
 ENVIRONMENTS = {
     ".venv": "make test", ".venv-interop": "make test-interop", ".venv-dbt": "make test-dbt",
+    ".venv-airflow": "make test-airflow", ".venv-dagster": "make test-dagster", ".venv-kedro": "make test-kedro",
     ".venv-4.1": "make test-matrix", ".venv-4.2": "make test-matrix", ".venv-4.3": "make test-matrix",
 }  # fmt: skip
 

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+# The programs, and the files that schedulers are given.
+EXAMPLES = sorted(
+    path.relative_to(ROOT / "examples").as_posix()
+    for folder in ("", "airflow", "dagster", "docker", "kedro/src/shop")
+    for path in (ROOT / "examples" / folder).glob("*.py")
+)
 SALES = ROOT / "examples" / "data" / "sales"
 LONGEST = 60
 

@@ -1,0 +1,1 @@
+"""A small Kedro project on Delta tables."""
