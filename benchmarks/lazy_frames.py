@@ -1,11 +1,11 @@
-"""Lazy frames of polars and relations of DuckDB over a table, beside `polars.scan_delta` and DuckDB's own `delta_scan`.
+"""Lazy frames, relations and datasets over a table, beside polars' `scan_delta`, DuckDB's `delta_scan` and deltalake's.
 
-    python -m benchmarks.lazy_frames --files 300000 --rows 5000000
+    python -m benchmarks.lazy_frames --files 300000 --rows 20000000
 
 In an environment with polars, duckdb and deltalake beside what this package needs; DuckDB fetches its extension `delta`
-once, and is left out where it cannot. The table of many files is only a log: its query has a filter that no file can
-match. Each query runs in a process of its own, opening the table included, without the cache of snapshots; imports are
-not counted. Prints Markdown.
+once. Where it cannot, DuckDB reads the dataset of deltalake in its place. The table of many files is only a log: its
+query has a filter that no file can match. Each query runs in a process of its own, opening the table included, without
+the cache of snapshots; imports are not counted. Prints Markdown; the ratio is ours to that of the peer below it.
 """
 
 from __future__ import annotations
@@ -79,6 +79,42 @@ def ours_duckdb(table: str, work: str) -> int:
         return duckdb_query(connection, "t", work)
 
 
+def deltalake_dataset(table: str) -> Any:
+    from deltalake import DeltaTable
+
+    return DeltaTable(table).to_pyarrow_dataset()
+
+
+def dataset_query(dataset: Any, work: str) -> int:
+    """How many rows a dataset of pyarrow gives."""
+    import pyarrow.compute as pc
+
+    where, columns = QUERIES[work]
+    filter_ = None
+    if where is not None:
+        name, low, high = where
+        filter_ = (pc.field(name) >= low) & (pc.field(name) <= high)
+    return int(dataset.to_table(columns=columns or None, filter=filter_).num_rows)
+
+
+def ours_dataset(table: str, work: str) -> int:
+    from delta_ds import DeltaLog
+
+    return dataset_query(DeltaLog(table).to_pyarrow_dataset(), work)
+
+
+def theirs_dataset(table: str, work: str) -> int:
+    return dataset_query(deltalake_dataset(table), work)
+
+
+def duckdb_over_deltalake(table: str, work: str) -> int:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.register("t", deltalake_dataset(table))
+        return duckdb_query(connection, "t", work)
+
+
 def delta_scan(table: str, work: str) -> int:
     import duckdb
 
@@ -92,15 +128,26 @@ WAYS: dict[str, Callable[[str, str], int]] = {
     "polars.scan_delta": scan_delta,
     "delta_ds, to_duckdb": ours_duckdb,
     "DuckDB's delta_scan": delta_scan,
+    "DuckDB, deltalake's dataset": duckdb_over_deltalake,
+    "delta_ds, to_pyarrow_dataset": ours_dataset,
+    "deltalake's to_pyarrow_dataset": theirs_dataset,
 }
+OURS = [way for way in WAYS if way.startswith("delta_ds")]
+# Refuses tables with deletion vectors.
+NO_VECTORS = [way for way in WAYS if "deltalake's" in way]
 
 
 def measured(way: str, table: str, work: str) -> None:
     """In a process of its own: one query, reported."""
+    import deltalake  # noqa: F401
     import duckdb  # noqa: F401
     import polars  # noqa: F401
+    import pyarrow.dataset
+    import pyarrow.parquet  # noqa: F401
 
     import delta_ds.api.delta_log  # noqa: F401
+    import delta_ds.kernel.files.scan.arrow_dataset
+    import delta_ds.kernel.files.scan.polars_source  # noqa: F401
 
     cpu, start = cpu_seconds(), time.perf_counter()
     found = WAYS[way](table, work)
@@ -116,8 +163,8 @@ def ways_here() -> list[str]:
             connection.execute("INSTALL delta")
         except duckdb.Error as error:
             print(f"DuckDB's delta_scan is left out: {str(error).splitlines()[0]}\n")
-            return [way for way in WAYS if "delta_scan" not in way]
-    return list(WAYS)
+            return [way for way in WAYS if way != "DuckDB's delta_scan"]
+    return [way for way in WAYS if way != "DuckDB, deltalake's dataset"]
 
 
 def compare(ways: list[str], table: Path, works: list[str], rounds: int) -> list[list[object]]:
@@ -128,20 +175,31 @@ def compare(ways: list[str], table: Path, works: list[str], rounds: int) -> list
         for way in ways * rounds:
             command = [sys.executable, "-m", "benchmarks.lazy_frames", "--worker", way, str(table), work]
             found[way].append(run_once(command, {"DELTA_DS_CACHE": "off"}))
-        answers = {each.answer for runs in found.values() for each in runs}
-        assert len(answers) == 1, f"{work}: {answers}"
-        for way, runs in found.items():
-            seconds, cpu, peak = (
-                median(getattr(each, n) for each in runs) for n in ("work_s", "cpu_s", "peak_mb")
-            )
-            lines.append([work, way, f"{seconds:.2f} s", f"{cpu:.2f} s", f"{peak:.0f} MiB"])
+        answers = {way: {each.answer for each in runs} for way, runs in found.items()}
+        right = answers[ways[0]]
+        # deltalake's dataset gives no rows for a filter on a column that the log has no statistics of.
+        wrong = [way for way in ways if answers[way] != right]
+        assert len(right) == 1 and all("deltalake's" in way for way in wrong), f"{work}: {answers}"
+        middles = {
+            way: [median(getattr(each, n) for each in runs) for n in ("work_s", "cpu_s", "peak_mb")]
+            for way, runs in found.items()
+        }
+        for place, (way, (seconds, cpu, peak)) in enumerate(middles.items()):
+            peer = next(iter(ways[place + 1 : place + 2]), None)
+            ratio = ""
+            if way.startswith("delta_ds") and peer is not None and peer not in (*wrong, *OURS):
+                theirs = middles[peer]
+                ratio = f"{seconds / theirs[0]:.2f}, CPU {cpu / theirs[1]:.2f}, peak {peak / theirs[2]:.2f}"
+            if way in wrong:
+                ratio = f"wrong: {answers[way]} rows, not {right}"
+            lines.append([work, way, f"{seconds:.2f} s", f"{cpu:.2f} s", f"{peak:.0f} MiB", ratio])
     return lines
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--files", type=int, default=300_000)
-    arguments.add_argument("--rows", type=int, default=5_000_000)
+    arguments.add_argument("--rows", type=int, default=20_000_000)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     given = arguments.parse_args()
@@ -149,7 +207,7 @@ def main() -> None:
         measured(*given.worker)
         return
     ways = ways_here()
-    head = ["work", "by", "time", "CPU", "peak"]
+    head = ["work", "by", "time", "CPU", "peak", "ours / peer"]
     with tempfile.TemporaryDirectory() as folder:
         log = write_log_table(Path(folder, "log"), "v1", given.files)
         print(f"## {given.files:,} files, only a log\n")
@@ -158,7 +216,8 @@ def main() -> None:
         for title, share in (("", 0.0), (", a hundredth deleted by vectors", 0.01)):
             data = write_data_table(Path(folder, f"data{share}"), given.rows, 50, share)
             print(f"\n## {given.rows:,} rows of 8 columns in 50 files{title}\n")
-            print("\n".join(as_table(head, compare(ways, data, works, given.rounds))), flush=True)
+            able = [way for way in ways if not share or way not in NO_VECTORS]
+            print("\n".join(as_table(head, compare(able, data, works, given.rounds))), flush=True)
 
 
 if __name__ == "__main__":

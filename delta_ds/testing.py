@@ -227,7 +227,7 @@ class TableBuilder:
         with_vector = {**add["add"], "deletionVector": self.deletion_vector(positions, storage)}
         return self.commit(remove_action(add), {"add": with_vector})
 
-    def deletion_vector(self, positions: Iterable[int], storage: str = "u") -> dict[str, Any]:
+    def deletion_vector(self, positions: Iterable[int], storage: str = "u") -> dict[str, str | int]:
         """Write a deletion vector.
 
         Parameters
@@ -249,7 +249,11 @@ class TableBuilder:
         """
         rows = sorted(set(positions))
         payload = deletion_vector.encode(rows)
-        descriptor = {"storageType": storage, "sizeInBytes": len(payload), "cardinality": len(rows)}
+        descriptor: dict[str, str | int] = {
+            "storageType": storage,
+            "sizeInBytes": len(payload),
+            "cardinality": len(rows),
+        }
         if storage == "i":
             return {**descriptor, "pathOrInlineDv": deletion_vector.z85_encode(payload)}
         name = uuid.uuid4()
@@ -627,7 +631,7 @@ def remove_action(add: Action, time_ms: int = FIRST_COMMIT_MS) -> Action:
     return {"remove": {**kept, "deletionTimestamp": time_ms, "dataChange": True}}
 
 
-def statistics(data: pa.Table) -> dict[str, Any]:
+def statistics(data: pa.Table) -> dict[str, int | dict[str, int | str]]:
     """Statistics of the whole file, with bounds for integer and string columns.
 
     Parameters

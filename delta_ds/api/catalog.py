@@ -225,7 +225,7 @@ class Catalog:
     def _log(self, table: ManagedTable) -> DeltaLog:
         return DeltaLog(table.location, {**self._options, CATALOG_TABLE: table.name, **table.open_with})
 
-    def options(self, name: str) -> dict[str, Any]:
+    def options(self, name: str) -> dict[str, str]:
         """The options by which Spark reads and writes a table, path included; their values are not shown.
 
         Parameters
@@ -437,7 +437,7 @@ class Moment:
         storage, answer = self._tables[name]
         return Snapshot(open_snapshot(storage.at(answer)))
 
-    def options(self, name: str) -> dict[str, Any]:
+    def options(self, name: str) -> dict[str, str]:
         """The options by which Spark reads one of the tables as it was at the moment; their values are not shown.
 
         Parameters

@@ -549,11 +549,14 @@ class DeltaLog(Shown, Maintained, Described, Frames):
         >>> log.checkpoint()
         1
         """
+        from delta_ds.kernel.base.work import Work
         from delta_ds.kernel.log.segment import find_segment
         from delta_ds.kernel.transaction.post_commit import write_checkpoint
 
-        segment = find_segment(self.storage, None)
-        write_checkpoint(self.storage, segment)
+        with Work("CHECKPOINT", self.storage.url) as work:
+            segment = find_segment(self.storage, None)
+            with work.phase("writing", unit="checkpoints"):
+                write_checkpoint(self.storage, segment)
         return segment.version
 
     def _card(self) -> Card:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from delta_ds.kernel.base.arguments import checked
 from delta_ds.kernel.transaction.table_log import TableLog
@@ -12,6 +12,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.format.schema.types import StructType
+
+
+class TableDetail(TypedDict):
+    """What `Snapshot.detail` says of a table, under the keys of `DESCRIBE DETAIL`; bytes, and ms since 1970."""
+
+    format: str
+    id: str
+    name: str | None
+    description: str | None
+    location: str
+    createdAt: int | None
+    lastModified: int
+    partitionColumns: list[str]
+    clusteringColumns: list[str]
+    numFiles: int
+    sizeInBytes: int
+    properties: dict[str, str]
+    minReaderVersion: int
+    minWriterVersion: int
+    tableFeatures: list[str]
 
 
 @checked

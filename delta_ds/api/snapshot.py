@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.api.frames import Frames
 from delta_ds.kernel.base.arguments import checked
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
+    from delta_ds.api.description import TableDetail
     from delta_ds.kernel.commands.layout.column import ColumnLayout
     from delta_ds.kernel.commands.layout.timeline import Timeline
     from delta_ds.kernel.commands.plot.plots import Plots
@@ -266,13 +267,13 @@ class Snapshot(Shown, Frames):
 
         return timeline(self._version, limit)
 
-    def detail(self) -> dict[str, Any]:
+    def detail(self) -> TableDetail:
         """Describe the table, with the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms since 1970.
 
         Returns
         -------
-        dict
-            `format`, `id`, `location`, `numFiles`, `sizeInBytes`, `partitionColumns`, `properties`, ...
+        TableDetail
+            A dictionary of `format`, `id`, `location`, `numFiles`, `sizeInBytes`, `partitionColumns`, `properties`, ...
 
         Examples
         --------

@@ -36,7 +36,8 @@ _TYPES = frozenset(
 
 def checkpoint(table: Table, option: StorageOption = None, json: Json = False) -> None:
     """Write a checkpoint of the newest version, so that the next reader has less to read."""
-    version = open_log(table, option).checkpoint()
+    with progress_bar(json):
+        version = open_log(table, option).checkpoint()
     _tell({"version": version}, f"checkpoint of version {version}", json)
 
 
@@ -106,13 +107,14 @@ def restore(
 
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("give --version or --timestamp")
-    done = run(
-        open_log(table, option),
-        version=version,
-        timestamp=timestamp,
-        timezone=zone,
-        ignore_missing_files=ignore_missing_files,
-    )
+    with progress_bar(json):
+        done = run(
+            open_log(table, option),
+            version=version,
+            timestamp=timestamp,
+            timezone=zone,
+            ignore_missing_files=ignore_missing_files,
+        )
     if done is None:
         _tell({"version": None}, "nothing to do: the table is at this version", json)
         return

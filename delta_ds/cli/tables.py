@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -106,7 +106,7 @@ def history(
         _print_short(entries)
 
 
-def _print_short(entries: Sequence[dict[str, Any]]) -> None:
+def _print_short(entries: Sequence[Mapping[str, Any]]) -> None:
     """A line a commit, in the width that every terminal has."""
     rows = [
         (
@@ -125,7 +125,7 @@ def _print_short(entries: Sequence[dict[str, Any]]) -> None:
     output.print_table((*heads, "what it did"), lines, right=("version",))
 
 
-def _print_wide(entries: Sequence[dict[str, Any]]) -> None:
+def _print_wide(entries: Sequence[Mapping[str, Any]]) -> None:
     makers = [made_by(entry) for entry in entries]
     told = any(makers)
     heads = ("version", "timestamp", "operation", "parameters", "metrics", "engine")
@@ -147,7 +147,7 @@ def _print_wide(entries: Sequence[dict[str, Any]]) -> None:
     )
 
 
-def _parameters(entry: dict[str, Any]) -> str:
+def _parameters(entry: Mapping[str, Any]) -> str:
     return _pairs(entry["operationParameters"])
 
 

@@ -20,6 +20,11 @@ OPTION_PASSED_OVER = Event.warning(
     "this source does not know an option, which has no effect",
     "remove it; `spark.pydelta.unknownOptions` sets whether such options are refused",
 )
+PARQUET_READ_AGAIN = Event.warning(
+    "parquet_read_again table reason",
+    "polars could not read data files of a lazy frame; the reader of this package reads them instead",
+    "nothing; rows are right, and a damaged file is an error that names it",
+)
 PRUNING_NOT_EVALUATED = Event.warning(
     "pruning_not_evaluated expression reason",
     "a filter on partition columns could not be evaluated; no file is skipped by it",

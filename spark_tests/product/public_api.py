@@ -9,16 +9,25 @@ from typing import Any, NamedTuple
 
 import delta_ds
 from delta_ds import testing
+from delta_ds.api.description import TableDetail
 from delta_ds.api.merge import TableMerger
 from delta_ds.api.snapshot import Blame
+from delta_ds.kernel.commands.clone import CloneResult
+from delta_ds.kernel.commands.convert_to_delta import ConvertResult
 from delta_ds.kernel.commands.dml.result import DeleteResult, UpdateResult
 from delta_ds.kernel.commands.health import Due
 from delta_ds.kernel.commands.layout.column import ColumnLayout
 from delta_ds.kernel.commands.layout.timeline import Timeline
 from delta_ds.kernel.commands.maintain import Maintenance, Step
 from delta_ds.kernel.commands.merge.request import MergeResult
+from delta_ds.kernel.commands.optimize.command import OptimizeResult
 from delta_ds.kernel.commands.plot.plots import Plots
+from delta_ds.kernel.commands.restore import RestoreResult
+from delta_ds.kernel.commands.vacuum.command import VacuumResult
+from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.scan.explain import Explanation
+from delta_ds.kernel.format.actions import HistoryEntry, Metadata, Protocol
+from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.log.history import History
 
 # What public methods hand out and what has no name of its own in `delta_ds`.
@@ -27,19 +36,11 @@ _HANDED_OUT = (
     Timeline, UpdateResult,
 )  # fmt: skip
 # Values without methods of their own for users.
-RECORDS = {
-    "Action",
-    "CloneResult",
-    "ConvertResult",
-    "Expression",
-    "FileSlice",
-    "Metadata",
-    "OptimizeResult",
-    "Protocol",
-    "RestoreResult",
-    "StructType",
-    "VacuumResult",
-}
+_RECORDS = (
+    CloneResult, ConvertResult, FileSlice, HistoryEntry, Metadata, OptimizeResult, Protocol, RestoreResult,
+    StructType, TableDetail, VacuumResult,
+)  # fmt: skip
+RECORDS = {kind.__name__ for kind in _RECORDS} | {"Action", "Expression"}
 
 
 class Member(NamedTuple):
@@ -67,6 +68,11 @@ def names() -> dict[str, Any]:
 def classes() -> list[type]:
     """Every public class."""
     return [value for value in names().values() if inspect.isclass(value)]
+
+
+def results() -> list[type]:
+    """The classes of what public methods hand out, values included."""
+    return [*_HANDED_OUT, *_RECORDS]
 
 
 def members(owner: type) -> Iterator[Member]:

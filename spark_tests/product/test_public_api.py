@@ -71,7 +71,21 @@ def test_signatures_are_typed_and_answer_no_any(name: str) -> None:
     function = (CALLABLES | public_api.properties())[name]
     hints = function.__annotations__
     assert [each for each in parameters(function) if each not in hints] == []
-    assert hints.get("return", "Any") not in ("Any", Any), f"what {name} answers is not typed"
+    assert hints.get("return", Any) is not Any, f"what {name} answers is not typed"
+    assert not re.search(r"\bAny\b", str(hints["return"])), f"{name} answers {hints['return']}"
+
+
+@pytest.mark.parametrize("owner", public_api.results(), ids=lambda owner: owner.__name__)
+def test_attributes_and_items_of_what_is_handed_out_are_no_any(owner: type) -> None:
+    said = [str(base) for base in getattr(owner, "__orig_bases__", ())]
+    said += [
+        str(hint)
+        for base in owner.__mro__
+        if base.__module__.startswith("delta_ds")
+        for name, hint in vars(base).get("__annotations__", {}).items()
+        if not name.startswith("_")
+    ]
+    assert [each for each in said if re.search(r"\bAny\b", each)] == []
 
 
 def test_what_public_methods_hand_out_is_public_too() -> None:

@@ -23,7 +23,7 @@ def describe(view: TableView, at: str) -> dict[str, Any]:
     """A version, named by number or time, and the newest there is."""
     newest = view.newest()
     snapshot = view.resolve(at) if at.strip() or view.start is not None else newest
-    detail = Snapshot(snapshot).detail()
+    detail: dict[str, Any] = {**Snapshot(snapshot).detail()}
     detail["createdAt"] = None if detail["createdAt"] is None else datetime_of(detail["createdAt"])
     detail["lastModified"] = datetime_of(detail["lastModified"])
     columns = list(_fields(snapshot.schema, ()))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base import terminal
@@ -15,6 +15,14 @@ from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import CommandReport, ProgressReport
 
 T = TypeVar("T")
+
+
+class _Rows(Protocol):
+    @property
+    def num_rows(self) -> int: ...
+
+
+B = TypeVar("B", bound=_Rows)
 
 # Often enough for a person, and seldom enough to cost nothing.
 _BETWEEN_S = 0.1
@@ -52,10 +60,20 @@ class Phase:
             yield thing
             self.advance()
 
+    def rows(self, batches: Iterable[B]) -> Iterator[B]:
+        """Go through batches, and count their rows."""
+        for batch in batches:
+            yield batch
+            self.advance(batch.num_rows)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether anybody wants to know."""
+        return self._work.is_shown or listeners.is_wanted(ProgressReport)
+
     def tell(self, finished: bool = False) -> None:
         """Report how far it is."""
-        shown = self._work.is_shown
-        if not shown and not listeners.is_wanted(ProgressReport):
+        if not self.is_told:
             return
         report = ProgressReport(
             table=self._work.table,
@@ -68,7 +86,7 @@ class Phase:
             finished=finished,
         )
         listeners.report(report)
-        if shown:
+        if self._work.is_shown:
             terminal.show(report, time.perf_counter() - self._work.started)
 
 

@@ -136,11 +136,11 @@ def convert_to_delta(
                 description=description,
                 unknown=unknown,
             )
-        with work.phase("collecting statistics", total=len(files)):
+        with work.phase("collecting statistics", total=len(files)) as phase:
             if collect is not None and collect_statistics:
-                adds = collect(conversion, files)
+                adds = collect(conversion, files, phase)
             else:
-                adds = conversion.adds(log.storage, files, collect_statistics=collect_statistics)
+                adds = conversion.adds(log.storage, files, collect_statistics=collect_statistics, phase=phase)
     txn.read_whole_table()
     conversion.definition.put_into(txn)
     txn.add_all(adds)
@@ -276,7 +276,13 @@ class Conversion:
     looks: tuple[tuple[str, int], ...] = field(repr=False)
 
     def adds(
-        self, storage: Storage, files: Sequence[Written], *, collect_statistics: bool = True, first: int = 0
+        self,
+        storage: Storage,
+        files: Sequence[Written],
+        *,
+        collect_statistics: bool = True,
+        first: int = 0,
+        phase: Phase | None = None,
     ) -> list[AddFile]:
         """The bodies of the `add` actions of some files.
 
@@ -286,6 +292,8 @@ class Conversion:
             Those that were planned, or a run of them.
         first
             The number of the first one among those that were planned.
+        phase
+            Counts the files whose statistics are there.
 
         Raises
         ------
@@ -301,7 +309,8 @@ class Conversion:
             looks = self.looks[first : first + len(files)]
             collectors = {key: self._collector(storage, key) for key, _ in looks}
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-                texts = list(pool.map(lambda file, look: collectors[look[0]](file, look[1]), files, looks))
+                found = pool.map(lambda file, look: collectors[look[0]](file, look[1]), files, looks)
+                texts = list(found if phase is None else phase.each(found))
         return [
             _add(file, partition, text) for file, partition, text in zip(files, values, texts, strict=True)
         ]
@@ -365,8 +374,8 @@ def _add(file: Written, partition: dict[str, str | None], text: str | None) -> A
     return body if text is None else {**body, "stats": text}
 
 
-# Makes the adds of the files that were planned, all of them and in order.
-Collector = Callable[[Conversion, Sequence[Written]], list[AddFile]]
+# Makes the adds of the files that were planned, all of them and in order, and counts them.
+Collector = Callable[[Conversion, Sequence[Written], Phase], list[AddFile]]
 
 
 # --- partitions

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from delta_ds.conditions.commands import CLONE_INTO_ITSELF, CREATE_TABLE_WITH_NON_EMPTY_LOCATION
 from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST
 from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.clone import (
     NOT_TAKEN,
     CloneResult,
@@ -147,7 +148,8 @@ def deep_clone(
     new = [body for body in _bodies(snapshot) if not known.keeps(body)]
     check_sources(snapshot, _files_of(new), files_from)
     with StagedFiles(target.storage) as staged:
-        adds = _Copies(snapshot, target.storage, staged).make(new)
+        with Work(CLONE.name, target.storage.url) as work:
+            adds = _Copies(snapshot, target.storage, staged).make(new, work)
         return _commit(txn, snapshot, state, known, adds, staged, source_name)
 
 
@@ -354,20 +356,25 @@ class _Copies:
         self._staged = staged
         self._vectors: dict[str, _VectorFile] = {}
 
-    def make(self, bodies: Sequence[AddFile]) -> list[AddFile]:
+    def make(self, bodies: Sequence[AddFile], work: Work) -> list[AddFile]:
         """Copy files with their deletion vectors; their `add` actions at the target."""
         copies = [self._copy_of(body) for body in bodies]
-        work = [(body["path"], copy["path"], body["size"]) for body, copy in zip(bodies, copies, strict=True)]
-        vectors = [(path, file.there, None) for path, file in self._vectors.items()]
-        self._staged.add([there for _, there, _ in (*work, *vectors)])
-        with ThreadPoolExecutor(threads_for(self._storage)) as pool:
-            done = [pool.submit(self._copy, *each) for each in (*work, *vectors)]
+        files = [
+            (body["path"], copy["path"], body["size"]) for body, copy in zip(bodies, copies, strict=True)
+        ]
+        everything = [*files, *((path, file.there, None) for path, file in self._vectors.items())]
+        self._staged.add([there for _, there, _ in everything])
+        with (
+            work.phase("copying", total=len(everything)) as phase,
+            ThreadPoolExecutor(threads_for(self._storage)) as pool,
+        ):
+            done = [pool.submit(self._copy, *each) for each in everything]
             try:
-                for future in done:
+                for future in phase.each(done):
                     future.result()
             finally:
                 pool.shutdown(cancel_futures=True)
-        self._storage.fsync([self._storage.resolve(there) for _, there, _ in (*work, *vectors)])
+        self._storage.fsync([self._storage.resolve(there) for _, there, _ in everything])
         return copies
 
     def _copy_of(self, body: AddFile) -> AddFile:

@@ -114,10 +114,10 @@ class Step:
     outcome: Outcome
     version: int | None = None
     seconds: float = 0.0
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, object] = field(default_factory=dict)
     error: str | None = None
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Its attributes by name.
 
         Examples
@@ -154,7 +154,7 @@ class Maintenance:
     steps: tuple[Step, ...]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """The steps as dictionaries."""
         return [step.row() for step in self.steps]
 

@@ -30,6 +30,7 @@ from delta_ds.exceptions import (
     VersionNotFoundError,
 )
 from delta_ds.kernel.base.arrow_buffers import true_rows
+from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
@@ -145,7 +146,8 @@ def restore(
     change = _FileDifference.between(source, latest)
     adds = list(change.restored_bodies())
     if not ignore_missing_files:
-        _check_present(latest.storage, adds, source.version)
+        with Work(RESTORE.name, log.storage.url) as work:
+            _check_present(latest.storage, adds, source.version, work)
     txn.read_whole_table()
     txn.add_all(adds).remove_live(change.removed)
     _put_description(txn, source, latest, protocol_downgrade_allowed)
@@ -249,11 +251,14 @@ def _one(values: pa.ChunkedArray | pa.Array) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-def _check_present(storage: Storage, adds: list[AddFile], version: int) -> None:
+def _check_present(storage: Storage, adds: list[AddFile], version: int, work: Work) -> None:
     """Source: delta-spark refuses with the first hundred missing files; deletion vectors count here too."""
     paths = dict.fromkeys(path for add in adds for path in _files_of(add))
-    with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
-        presence = pool.map(lambda path: storage.exists(storage.resolve(path)), paths)
+    with (
+        work.phase("looking for files", total=len(paths)) as phase,
+        ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool,
+    ):
+        presence = phase.each(pool.map(lambda path: storage.exists(storage.resolve(path)), paths))
         missing = [path for path, there in zip(paths, presence, strict=True) if not there]
     if missing:
         more = f" and {len(missing) - _SHOWN_FILES} more" if len(missing) > _SHOWN_FILES else ""

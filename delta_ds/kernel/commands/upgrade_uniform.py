@@ -10,7 +10,7 @@ Source: delta-spark, `ReorgTableForUpgradeUniformHelper`, `DeltaUpgradeUniformOp
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from delta_ds.conditions.iceberg import COMPAT_VERSION_NOT_SUPPORTED
 from delta_ds.kernel.commands.optimize.command import optimize
@@ -64,7 +64,7 @@ def upgrade_uniform(log: TableLog, version: int) -> int:
     begin_upgrade(log, version)
     result = optimize(log, OptimizeRequest(kind=UPGRADE))
     finish_upgrade(log)
-    return int(result.metrics["numFilesRemoved"])
+    return cast("int", result.metrics["numFilesRemoved"])
 
 
 def begin_upgrade(log: TableLog, version: int) -> None:

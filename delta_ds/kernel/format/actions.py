@@ -9,6 +9,7 @@ Source: PROTOCOL.md, "Actions".
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypedDict, TypeGuard, TypeVar, cast
 
@@ -112,6 +113,28 @@ class CommitInfo(TypedDict, total=False):
     txnId: str
     tags: Mapping[str, Any] | None
     application: Mapping[str, Any] | None
+
+
+class HistoryEntry(TypedDict):
+    """A commit as the history has it: the keys of `DESCRIBE HISTORY`, then `txnId` and `application`."""
+
+    version: int
+    timestamp: datetime
+    userId: str | None
+    userName: str | None
+    operation: str | None
+    operationParameters: dict[str, str | None] | None
+    job: dict[str, str | None] | None
+    notebook: dict[str, str | None] | None
+    clusterId: str | None
+    readVersion: int | None
+    isolationLevel: str | None
+    isBlindAppend: bool | None
+    operationMetrics: dict[str, str | None] | None
+    userMetadata: str | None
+    engineInfo: str | None
+    txnId: str | None
+    application: dict[str, str | None] | None
 
 
 class ProtocolBody(TypedDict, total=False):

@@ -19,7 +19,7 @@ from delta_ds.conditions.protocol import (
 from delta_ds.conditions.record import TIMESTAMP_GREATER_THAN_COMMIT
 from delta_ds.exceptions import CorruptLogFileError, InvalidOptionError, TimestampOutOfRangeError
 from delta_ds.kernel.base.card import Card, Shown, plain, table_of
-from delta_ds.kernel.format.actions import CommitInfo
+from delta_ds.kernel.format.actions import CommitInfo, HistoryEntry
 from delta_ds.kernel.format.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.format.properties import (
     ICT_ENABLEMENT_TIMESTAMP,
@@ -236,7 +236,7 @@ def commit_times(
     return {version: times[version] for version in versions}
 
 
-class History(list[dict[str, Any]], Shown):
+class History(list[HistoryEntry], Shown):
     """The commits of a table, newest first: a list of dictionaries with the keys of `DESCRIBE HISTORY`.
 
     Examples
@@ -354,7 +354,7 @@ def time_of(commit: Commit, times: Mapping[int, int], inside: InCommitTimestamps
     return time
 
 
-def entry(version: int, time: int, info: CommitInfo) -> dict[str, Any]:
+def entry(version: int, time: int, info: CommitInfo) -> HistoryEntry:
     """What a commit says of itself, under the keys of `DESCRIBE HISTORY`; then `txnId` and `application`.
 
     Parameters

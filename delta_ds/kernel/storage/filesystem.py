@@ -355,6 +355,16 @@ class Storage(ABC):
         )
         return Address(self.address.scheme, self.address.authority, path)
 
+    def local_path(self, path: str) -> str | None:
+        """Where other programs of this machine find a file; None where only this storage reads it.
+
+        Parameters
+        ----------
+        path
+            Relative to the table, or what `resolve` returned.
+        """
+        return None
+
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer where the object ends before.
 

@@ -292,6 +292,9 @@ class LocalStorage(Storage):
         """Folder and name of a file that is written to."""
         return os.path.split(os.path.join(self.address.path, self._inside(path)))
 
+    def local_path(self, path: str) -> str | None:
+        return self._locate(path)
+
     def _locate(self, path: str) -> str:
         return path if path.startswith("/") else os.path.join(self.address.path, self._relative(path))
 

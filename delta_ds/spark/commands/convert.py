@@ -28,7 +28,7 @@ from delta_ds.spark.base.kinds import settings
 from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
-from delta_ds.spark.base.progress import progress_of
+from delta_ds.spark.base.progress import progress_of, tasks_counted
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import format_and_path, is_ours
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from delta_ds.kernel.base.work import Phase
     from delta_ds.kernel.files.write.write_spec import Written
     from delta_ds.kernel.format.schema.types import DataType, StructType
     from delta_ds.kernel.storage.filesystem import Storage
@@ -172,13 +173,13 @@ class _Job:
         self._spark = spark
         self._storage = storage
 
-    def __call__(self, conversion: Conversion, files: Sequence[Written]) -> list[AddFile]:
+    def __call__(self, conversion: Conversion, files: Sequence[Written], phase: Phase) -> list[AddFile]:
         if len(files) < _WORTH_A_JOB or not self._can_tasks():
-            return conversion.adds(self._storage, files)
+            return conversion.adds(self._storage, files, phase=phase)
         groups = list(_groups(conversion, files))
         shared = replace(conversion, looks=())
         frame = frame_of(self._spark, [(group,) for group in groups], "files binary")
-        with delta_errors():
+        with delta_errors(), tasks_counted(self._spark, phase, len(files)):
             rows = map_in_arrow(frame, _adder(shared, self._storage), "adds string").collect()
         return [add for row in rows for add in json.loads(row[0])]
 

@@ -37,7 +37,7 @@ from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.origin import engine_info
-from delta_ds.spark.base.progress import work_of
+from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.file_rewrite import rewrite_files
@@ -174,7 +174,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         if self.plan.records_changes:
             problem = "rows of the change data feed are written along with the rows"
         target = self.target
-        with self._work.phase("writing"):
+        with self._work.phase("writing", unit="tasks") as phase, tasks_counted(target.spark, phase):
             native = target.engine.write(frame, plan, target.handle.options, folder, problem)
             results = [native] if native is not None else self._insert_by_tasks(frame, plan, folder)
         self._results += results
@@ -198,7 +198,10 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         if len(files):
             self._bring_package()
             self._begin_to_write()
-        with self._work.phase("rewriting"):
+        with (
+            self._work.phase("rewriting", unit="tasks") as phase,
+            tasks_counted(self.target.spark, phase),
+        ):
             found = rewrite_files(self.target, self._task_plan, rows_of, files, actions, repeated=repeated)
         self._results.append(found.result)
         return found

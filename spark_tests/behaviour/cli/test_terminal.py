@@ -109,16 +109,17 @@ def test_ctrl_c_has_a_status_of_its_own_and_leaves_nothing(home: Path) -> None:
     assert list((home / "interrupted").iterdir()) == []
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_tab_completes_commands_and_options(home: Path, shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     installer = start(home, shell)
-    installer.sendline("pydelta --install-completion; echo installed $?")
-    installer.expect("installed 0")
+    # Typed in two parts, so that what is typed is not taken for the answer.
+    installer.sendline("pydelta --install-completion && echo 'is the''re'")
+    installer.expect("is there")
     installer.close(force=True)
     prompt = start(home, shell, PS1="ready> ", PROMPT="ready> ")
-    prompt.sendline("PS1='ready> '")
+    prompt.sendline({"fish": "function fish_prompt; echo 'rea''dy> '; end"}.get(shell, "PS1='rea''dy> '"))
     prompt.expect("ready> ")
     for typed, completed in (
         ("pydelta checkp", "oint"),
@@ -134,8 +135,26 @@ def test_tab_completes_commands_and_options(home: Path, shell: str) -> None:
     prompt.close(force=True)
 
 
-def test_completion_asks_nothing_but_the_names_of_commands(home: Path) -> None:
-    asked = start(home, "pydelta", _PYDELTA_COMPLETE="complete_bash", COMP_WORDS="pydelta h", COMP_CWORD="1")
+# What the scripts of shells ask, whether the shell is here or not.
+ASKED = {
+    "bash": {"COMP_WORDS": "pydelta h", "COMP_CWORD": "1"},
+    "zsh": {"_TYPER_COMPLETE_ARGS": "pydelta h"},
+    "fish": {"_TYPER_COMPLETE_ARGS": "pydelta h", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+}
+
+
+@pytest.mark.parametrize("shell", ASKED)
+def test_completion_asks_nothing_but_the_names_of_commands(home: Path, shell: str) -> None:
+    asked = start(home, "pydelta", _PYDELTA_COMPLETE=f"complete_{shell}", **ASKED[shell])
     asked.expect(pexpect.EOF)
     asked.close()
-    assert asked.before.split() == ["history", "health"]
+    assert re.findall(r"\bh\w+\b", asked.before)[:1] == ["history"] and "health" in asked.before
+    assert "checkpoint" not in asked.before
+
+
+@pytest.mark.parametrize("shell", ASKED)
+def test_each_shell_has_a_script_that_asks_so(home: Path, shell: str) -> None:
+    shown = start(home, "pydelta", _PYDELTA_COMPLETE=f"source_{shell}")
+    shown.expect(pexpect.EOF)
+    shown.close()
+    assert shown.exitstatus == 0 and f"complete_{shell}" in shown.before

@@ -1,4 +1,4 @@
-"""The queries that lazy frames are measured by give the same rows by polars and by DuckDB."""
+"""The queries that lazy frames are measured by give the same rows by polars, by DuckDB and by pyarrow."""
 
 from __future__ import annotations
 
@@ -27,3 +27,9 @@ def test_no_file_is_opened_where_none_matches(tmp_path: Path) -> None:
     table = str(write_log_table(tmp_path / "t", "v1", 500))
     assert lazy_frames.ours_polars(table, lazy_frames.LOG_ONLY) == 0
     assert lazy_frames.ours_duckdb(table, lazy_frames.LOG_ONLY) == 0
+
+
+def test_a_dataset_answers_every_query_as_polars_does(tmp_path: Path) -> None:
+    table = str(write_data_table(tmp_path / "t", 2000, 4, 0.1))
+    for work in lazy_frames.QUERIES:
+        assert lazy_frames.ours_dataset(table, work) == lazy_frames.ours_polars(table, work)

@@ -47,6 +47,6 @@ def kernel(log: DeltaLog) -> Snapshot:
     log.snapshot("3")  # mistake: arg-type
     log.snapshot().scan(columns="id", predicat="id = 1")  # mistake: call-arg
     log.snapshot().scan("id = 1").to_arow()  # mistake: attr-defined
-    log.history()[0]["version"].startswith, log.history().first()  # mistake: attr-defined
+    log.history()[0]["version"].startswith, log.history().first()  # mistake: attr-defined attr-defined
     TableBuilder("/data/sales").checkpoint("v3")  # mistake: arg-type
     return log  # mistake: return-value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from delta_ds.exceptions import InvalidOptionError, VersionNotFoundError
 from delta_ds.testing import TableBuilder, protocol_action, remove_action
 
 
-def look(path: Path) -> list[dict[str, Any]]:
+def look(path: Path) -> Sequence[Mapping[str, object]]:
     log = DeltaLog(path, {"key": "secret"})
     snapshot = log.snapshot()
     assert_type(snapshot, Snapshot)
@@ -27,7 +28,8 @@ def look(path: Path) -> list[dict[str, Any]]:
     assert_type(snapshot.txns, "dict[str, int]")
     assert_type(snapshot.domains, "dict[str, str]")
     assert_type(snapshot.protocol.min_reader, int)
-    assert_type(snapshot.detail()["numFiles"], Any)
+    assert_type(snapshot.detail()["numFiles"], int)
+    assert_type(log.history()[0]["operation"], "str | None")
     assert_type(log.checkpoint(), int)
     return log.history(limit=5)
 
@@ -66,7 +68,7 @@ def frames(table: DeltaLog | Snapshot) -> None:
 
 def maintain(log: DeltaLog, path: Path) -> None:
     assert_type(log.optimize("day = 1", max_file_size=1 << 20).version, "int | None")
-    assert_type(log.zorder(["id"]).metrics, "dict[str, Any]")
+    assert_type(log.zorder(["id"]).metrics, "dict[str, object]")
     assert_type(log.vacuum(24, dry_run=True, mode="lite").num_files, int)
     assert_type(log.add_constraint("positive", "id > 0"), int)
     assert_type(log.drop_constraint("positive", if_exists=True), int)

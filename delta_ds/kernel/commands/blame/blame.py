@@ -107,7 +107,7 @@ class CommitFacts:
             self._table = arrow_schema(COMMIT_FIELDS).empty_table()
         if not versions:
             return
-        entries: dict[int, dict[str, Any]] = {version: {} for version in versions}
+        entries: dict[int, Mapping[str, Any]] = {version: {} for version in versions}
         for commit in self._commits([self._files[v] for v in sorted(versions) if v in self._files]):
             time = history.time_of(commit, self._times, self._inside)
             entries[commit.version] = history.entry(commit.version, time, commit.info)

@@ -179,6 +179,10 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
         self._rewriting_ms += found.milliseconds
         return found
 
+    def phase(self, name: str, total: int, unit: str) -> AbstractContextManager[Phase]:
+        """A part of the command, for who waits for it; see `Work.phase`."""
+        return self._work.phase(name, total=total, unit=unit)
+
     def owns_folder(self) -> None:
         """What is written below the folder of the plan is deleted if the command fails."""
         snapshot, folder = self.snapshot, self.plan.folder

@@ -22,6 +22,9 @@ from delta_ds.kernel.format.values.statistics import has_bounds, load_statistics
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from delta_ds.kernel.log.snapshot import Snapshot
 
 
@@ -126,7 +129,7 @@ class ColumnLayout(Shown):
         """
         return self.files_read(share) / self.num_files if self.num_files else 0.0
 
-    def depth(self) -> tuple[Any, Any]:
+    def depth(self) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.int64]]:
         """How many files with bounds hold each place of the axis; see `lookups.depth`.
 
         Examples

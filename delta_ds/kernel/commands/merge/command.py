@@ -191,7 +191,10 @@ class _Merge:
             return TaskResult()
         plan = self._change.plan
         self._change.owns_folder()
-        result = write_rows(plan.inserts, self._rows.insertions(matched), folder=plan.folder)
+        total = self._source.rows.num_rows - len(matched)
+        with self._change.phase("inserting", total, "rows") as phase:
+            rows = phase.rows(self._rows.insertions(matched))
+            result = write_rows(plan.inserts, rows, folder=plan.folder)
         self._change.wrote(result)
         return result
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.optimize import clustering_sort
@@ -40,7 +40,7 @@ class OptimizeResult:
     """
 
     version: int | None
-    metrics: dict[str, Any]
+    metrics: dict[str, object]
 
 
 def optimize(

@@ -287,6 +287,12 @@ def _absent(field: StructField, timezone: str) -> _Part:
     return lambda rows, _: repeat(one, rows)
 
 
+def is_as_stored(stored: pa.Field, field: StructField, rules: Rules) -> bool:
+    """Whether values of a file's field are those of a table's column as they are."""
+    char = char_padding.declared_char_type(field)
+    return _compile(stored.type, field.type, rules, field.name, char) is None
+
+
 def _compile(
     file_type: pa.DataType, wanted: DataType, rules: Rules, path: str, char: str | None
 ) -> Converter | None:

@@ -105,6 +105,11 @@ class DataFile:
         """How many rows the file has, deleted ones included."""
         return int(self._file.metadata.num_rows)
 
+    @property
+    def deleted(self) -> Positions | None:
+        """The sorted positions of the rows that its deletion vector hides; None where it has none."""
+        return self._deleted
+
     def columns(self, layouts: Layouts) -> FileColumns:
         """The output columns of a plan in this file.
 
@@ -115,6 +120,11 @@ class DataFile:
         """
         with errors_name_file(self._plan, self._piece):
             return FileColumns(layouts, self._piece, layouts.of(self._piece, self._schema, self._rules))
+
+    def stores_int96(self, columns: FileColumns) -> bool:
+        """Whether one of the output columns has timestamps in Parquet's old type of 96 bits."""
+        leaves = self._file.schema
+        return any(leaves.column(leaf).physical_type == "INT96" for leaf in columns.layout.leaves)
 
     def row_groups(self, columns: FileColumns) -> list[list[int]]:
         """The row groups to read at a time: those of the slice that may hold rows that count and match.

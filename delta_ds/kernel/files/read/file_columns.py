@@ -252,14 +252,19 @@ class Layouts:
 
 
 class FileColumns:
-    """How the output columns of one file come about."""
+    """How the output columns of one file come about.
+
+    Attributes
+    ----------
+    constants
+        Per output column its value where the whole file has one, as an array of length one; None: from the file.
+    """
 
     def __init__(self, layouts: Layouts, piece: FileSlice, layout: Layout) -> None:
         plan = layouts.plan
         self.layout = layout
         self._schema = layouts.schema
-        # Per output column its value where the whole file has one, as an array of length one; None: from the file.
-        self._constants = list(_constants(plan, piece, plan.timezone or "UTC"))
+        self.constants = tuple(_constants(plan, piece, plan.timezone or "UTC"))
         self._metadata = RowMetadata(plan, piece) if plan.metadata_columns else None
 
     def output(self, batch: pa.RecordBatch, first: int, kept: np.ndarray[Any, Any] | None) -> pa.RecordBatch:
@@ -279,7 +284,7 @@ class FileColumns:
         rows = batch.num_rows
         columns = self.layout.convert(batch)
         from_file = iter(columns)
-        arrays = [next(from_file) if one is None else repeat(one, rows) for one in self._constants]
+        arrays = [next(from_file) if one is None else repeat(one, rows) for one in self.constants]
         if self._metadata is not None:
             arrays.append(self._metadata.column(rows, first, kept, columns[self.layout.tracked :]))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

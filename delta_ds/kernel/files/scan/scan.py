@@ -197,6 +197,10 @@ class Scan:
         """The matching rows, as batches of the projected columns, file by file in log order."""
         yield from self._batches(max_bytes)
 
+    def batches_of(self, slices: Sequence[FileSlice]) -> Iterator[pa.RecordBatch]:
+        """The matching rows of some of its slices, as `to_batches` gives them."""
+        yield from self._batches(DEFAULT_AHEAD_BYTES, slices=slices)
+
     def to_arrow(self) -> pa.Table:
         """The matching rows as one Arrow table, in the order of `to_batches`, whose errors it has."""
         import pyarrow as pa
@@ -242,7 +246,9 @@ class Scan:
         """The matching rows as batches of these columns, whatever was asked for."""
         return self._batches(DEFAULT_AHEAD_BYTES, replace(self._plan_for(schema), metadata_columns=()))
 
-    def _batches(self, max_bytes: float, plan: ReadPlan | None = None) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, max_bytes: float, plan: ReadPlan | None = None, slices: Sequence[FileSlice] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         # A process that only plans reads nothing.
         from delta_ds.kernel.files.read.ahead import in_order, threads_for
         from delta_ds.kernel.files.read.file_columns import Layouts
@@ -250,7 +256,8 @@ class Scan:
         from delta_ds.kernel.files.read.reader import read_slice
 
         storage, plan = self.snapshot.storage, plan or self.plan
-        pieces = [part for piece in self.slices() for part in split(piece, _PIECE_BYTES)]
+        whole = self.slices() if slices is None else slices
+        pieces = [part for piece in whole for part in split(piece, _PIECE_BYTES)]
         workers = threads_for(storage)
         read: Callable[..., Batches]
         if self.predicate is None:

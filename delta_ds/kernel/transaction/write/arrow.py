@@ -8,6 +8,8 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from delta_ds.conditions.record import OPTION_OF_THE_LOG
+from delta_ds.kernel.base.work import Work
+from delta_ds.kernel.format.operations import WRITE
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.options.session_facts import REFUSE
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
@@ -58,10 +60,13 @@ def write_arrow(
         As `plan_write`, `write_rows` and `finish_write`; nothing was written, unless it is an
         `UncertainWriteError`.
     """
+    total = getattr(rows, "num_rows", None)
     given = as_arrow(rows)
     batches = [given] if isinstance(given, pa.RecordBatch) else given
     schema = schema_from_arrow(given.schema)
-    return write_batches(transaction, schema, batches, mode, options)
+    return write_batches(
+        transaction, schema, batches, mode, options, total=total if isinstance(total, int) else None
+    )
 
 
 def as_arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
@@ -81,6 +86,8 @@ def write_batches(
     batches: Iterable[pa.RecordBatch],
     mode: str = "append",
     options: Mapping[str, Any] | None = None,
+    *,
+    total: int | None = None,
 ) -> int | None:
     """Write rows whose Delta schema is known; otherwise as `write_arrow`.
 
@@ -90,6 +97,8 @@ def write_batches(
         Of the rows.
     batches
         The rows; looked at only once the write is planned.
+    total
+        How many there are; None where that is not known.
     """
     for name in options or {}:
         if is_of_store(name) or name.lower() in ("path", "paths"):
@@ -99,4 +108,8 @@ def write_batches(
     if target.nothing_to_do:
         return None
     plan = plan_write(target, schema)
-    return finish_write(plan, [write_rows(plan, batches)], transaction)
+    with Work(WRITE.name, transaction.storage.url) as work:
+        with work.phase("writing", total=total, unit="rows") as phase:
+            written = write_rows(plan, phase.rows(batches))
+        with work.phase("committing", unit="commits"):
+            return finish_write(plan, [written], transaction)

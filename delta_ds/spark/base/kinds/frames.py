@@ -1,4 +1,4 @@
-"""DataFrames of rows on the driver, and DataFrames through Python tasks on Arrow batches."""
+"""DataFrames of rows on the driver, DataFrames through Python tasks on Arrow batches, and how far their stages are."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from delta_ds.spark.base.schema import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import StatusTracker
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -106,3 +107,8 @@ def map_in_arrow(
     with own_python(frame.sparkSession):
         column = task(*[frame[quoted(name)] for name in frame.columns])
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
+
+
+def stages_of(spark: SparkSession) -> StatusTracker | None:
+    """What tells of the stages that run; None on Spark Connect, whose clients show progress of their own."""
+    return None if is_connect(spark) else spark.sparkContext.statusTracker()

@@ -65,7 +65,7 @@ def at_version(
 
 def detail(log: DeltaLog) -> dict[str, Any]:
     """See `Snapshot.detail`, of the latest version."""
-    return log.snapshot().detail()
+    return {**log.snapshot().detail()}
 
 
 class _Valid(Exception):

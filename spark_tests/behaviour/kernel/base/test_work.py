@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_ds import DeltaLog, ProgressReport, add_listener
@@ -15,6 +18,7 @@ from delta_ds.kernel.base import terminal
 from delta_ds.kernel.base.terminal import line_of
 from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.fsck.command import check
+from delta_ds.kernel.commands.health import health
 from delta_ds.kernel.log import replay
 
 
@@ -107,3 +111,92 @@ def test_fsck_tells_its_phases(tmp_path: Path) -> None:
     with add_listener(lambda r: phases.append(r.phase) if getattr(r, "finished", False) else None):
         assert list(check(log, contents=True)) == []
     assert phases == ["checking the log", "listing", "reading rows"]
+
+
+FILES = 6
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> DeltaLog:
+    """A table of several files, each with a row of its own and one that the others have, too."""
+    log = DeltaLog(tmp_path / "orders")
+    for number in range(FILES):
+        log.write(pa.table({"id": [number], "part": [number % 2]}))
+    return log
+
+
+def _folder_of_parquet(log: DeltaLog) -> DeltaLog:
+    folder = Path(log.storage.url).parent / "parquet"
+    folder.mkdir()
+    for number in range(FILES):
+        pq.write_table(pa.table({"id": [number]}), folder / f"{number}.parquet")
+    return DeltaLog(folder)
+
+
+def _merge(log: DeltaLog) -> Any:
+    source = pa.table({"id": list(range(FILES + 3)), "part": [5] * (FILES + 3)})
+    merger = log.merge(source, "target.id = source.id")
+    return merger.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+# A command, and how its phases end: each counts all there is.
+COMMANDS: dict[str, tuple[Callable[[DeltaLog], Any], list[str]]] = {
+    "write": (
+        lambda log: log.write(pa.table({"id": range(100), "part": [1] * 100})),
+        ["WRITE .*: writing 100 of 100 rows, 100%"],
+    ),
+    "delete": (lambda log: log.delete("id < 3"), ["DELETE .*: rewriting 3 of 3 files, 100%"]),
+    "update": (
+        lambda log: log.update({"part": "9"}, predicate="id >= 2"),
+        [f"UPDATE .*: rewriting {FILES - 2} of {FILES - 2} files, 100%"],
+    ),
+    "merge": (
+        _merge,
+        [f"MERGE .*: rewriting {FILES} of {FILES} files, 100%", "MERGE .*: inserting 3 of 3 rows, 100%"],
+    ),
+    "optimize": (lambda log: log.optimize(), ["OPTIMIZE .*: rewriting 1 of 1 bins, 100%"]),
+    "zorder": (lambda log: log.zorder(["id"]), ["OPTIMIZE .*: rewriting 1 of 1 bins, 100%"]),
+    "vacuum": (lambda log: log.vacuum(), ["VACUUM .*: listing"]),
+    "restore": (
+        lambda log: (log.delete(), log.restore(FILES - 1)),
+        [f"RESTORE .*: looking for files {FILES} of {FILES} files, 100%"],
+    ),
+    "clone": (
+        lambda log: log.clone(log.storage.url + "_copy"),
+        [f"CLONE .*: copying {FILES} of {FILES} files, 100%"],
+    ),
+    "convert": (
+        lambda log: _folder_of_parquet(log).convert(),
+        [
+            f"CONVERT .*: reading footers {FILES} of {FILES} files, 100%",
+            f"CONVERT .*: collecting statistics {FILES} of {FILES} files, 100%",
+        ],
+    ),
+    "checkpoint": (lambda log: log.checkpoint(), ["CHECKPOINT .*: writing"]),
+    "fsck": (lambda log: list(check(log, contents=True)), [f"FSCK .*: reading rows {FILES} of {FILES} files"]),
+    "health": (lambda log: health(log, files=True), ["FSCK .*: listing"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_how_far_it_is_and_takes_the_line_away(
+    screen: Screen, orders: DeltaLog, name: str
+) -> None:
+    run, ends = COMMANDS[name]
+    screen.truncate(0)
+    run(orders)
+    lines = screen.getvalue().split("\r\x1b[K")
+    missing = [end for end in ends if not any(re.match(end, line) for line in lines)]
+    assert missing == [], lines
+    assert lines[-1] == ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_shows_anything_where_nobody_looks(
+    orders: DeltaLog, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(terminal, "sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setattr(terminal, "_FROM_S", 0.0)
+    COMMANDS[name][0](orders)
+    assert stream.getvalue() == ""
