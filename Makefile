@@ -33,8 +33,13 @@ MATRIX_ROOMS := spark_tests/behaviour/spark spark_tests/engines/differential spa
 # Races, killed writers and failing storage take their time, however few.
 NOT_QUICK := --ignore spark_tests/faults/concurrency --ignore spark_tests/product/benchmarks
 
+# Says which target is on, and how far that is.
+in_turn = for target in $(1); do done="$$done $$target"; set -- $(1); \
+	echo "== $$(echo $$done | wc -w | tr -d ' ') of $$\#: make $$target"; \
+	$(MAKE) --no-print-directory $$target || exit 1; done
+
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java test-orchestrators test-airflow test-dagster test-kedro try-image
+.PHONY: help setup quickstart format check test test-long lint types docs test-quick test-fast test-browser test-spark test-spark-short test-spark-long test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java test-orchestrators test-airflow test-dagster test-kedro try-image
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,7 +55,11 @@ format: $(VENV)/.dev ## Format the code, and mend what ruff can
 
 check: lint types test-quick ## Before every commit: style, types, import rules, quick tests; under three minutes, no Java
 
-test: check-java lint types test-fast test-browser test-emulated wheel test-spark ## Everything CI runs: lint, types, the wheel, all tests
+test: check-java $(VENV)/.dev ## Before a pull request: style, types, and each behaviour that README and guide describe; a quarter of an hour on two cores
+	@$(call in_turn,lint types test-quick test-browser test-spark-short)
+
+test-long: check-java $(VENV)/.dev ## The rest of what CI runs: laws in full, emulated stores, the wheel, the same behaviour of every kind of session, type and table
+	@$(call in_turn,test-fast test-emulated wheel test-spark-long)
 
 lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/, plain English
 	$(BIN)/ruff format --check --quiet .
@@ -78,6 +87,12 @@ test-browser: $(VENV)/.dev ## The page of `pydelta ui`, and what notebooks show,
 
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
 	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS)
+
+test-spark-short: check-java $(VENV)/.dev ## Those of them that `make test` runs
+	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS) and not long" $(ARGS)
+
+test-spark-long: check-java $(VENV)/.dev ## Those of them that `make test-long` runs
+	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS) and long" $(ARGS)
 
 test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto); no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m "stores and not spark" $(ARGS)
@@ -129,7 +144,7 @@ test-pythons: dist try-dist ## Wheel and sdist in bare environments, then the qu
 try-dist: check-java ## The same with the files that are in dist/
 	$(PYTHON) scripts/try_pythons.py $(PYTHONS) --tests "-n $(WORKERS) -m '$(NO_JVM) and not slow' $(NOT_QUICK)" $(ARGS)
 
-nightly: test test-pythons test-interop engines test-stores test-unity test-cluster test-chaos test-dbt test-orchestrators check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
+nightly: test test-long test-pythons test-interop engines test-stores test-unity test-cluster test-chaos test-dbt test-orchestrators check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
 		DELTA_DS_FULL=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
