@@ -2,7 +2,7 @@
 #
 #     make dist
 #     docker build -f examples/docker/python.Dockerfile -t orders .
-#     docker run --rm -v "$PWD/data:/data" orders
+#     docker run --rm -v orders:/data orders
 FROM python:3.11-slim-bookworm
 
 # For Spark. Leave this step out if your jobs need only DeltaLog.
