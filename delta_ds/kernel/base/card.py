@@ -112,6 +112,11 @@ class Shown:
 
     _card: Callable[[], Card]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # IPython takes the first class that has this or `__repr__`: a class with a `__repr__` would hide it.
+        cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
+
     def _repr_html_(self) -> str:
         return self._card().html()
 

@@ -119,4 +119,10 @@ def test_ipython_itself_takes_it(spark: SparkSession) -> None:
     interactive = pytest.importorskip("IPython.core.interactiveshell", reason="IPython is not installed")
     shell = interactive.InteractiveShell()
     shell.run_line_magic("load_ext", "delta_ds")
-    assert shell.run_cell_magic("delta", "", "SELECT 1 AS one").rows == [(1,)]
+    cell = shell.run_cell("%%delta --into ones\nSELECT 1 AS one")
+    assert cell.success and cell.result.rows == [(1,)]
+    assert ">one<" in shell.display_formatter.format(cell.result)[0]["text/html"]
+    assert shell.user_ns["ones"].columns == ["one"]
+    assert shell.run_cell("%delta SELECT 2 AS two").result.rows == [(2,)]
+    refused = shell.run_cell("%%delta --limt 3\nSELECT 1", silent=True)
+    assert "did you mean --limit?" in str(refused.error_in_exec)
