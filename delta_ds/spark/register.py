@@ -248,13 +248,14 @@ def _replace_matches(
     source: DataFrame,
     intent: WriteIntent,
     aligned: Callable[[DataFrame], DataFrame],
+    store: Mapping[str, str],
     *,
     by_place: bool = False,
 ) -> None:
     """See `Replacement`; commands are imported where one runs."""
     from delta_ds.spark.commands.replace import run_replacement
 
-    run_replacement(source, intent, aligned, by_place=by_place)
+    run_replacement(source, intent, aligned, store, by_place=by_place)
 
 
 def _install_client() -> None:

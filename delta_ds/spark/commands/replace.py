@@ -7,7 +7,7 @@ Source: delta-spark 4.4, `DeltaInsertReplaceOnOrUsingCommand` and `WriteIntoDelt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,7 @@ def run_replacement(
     source: DataFrame,
     intent: WriteIntent,
     aligned: Callable[[DataFrame], DataFrame],
+    store: Mapping[str, str],
     *,
     by_place: bool = False,
 ) -> None:
@@ -76,6 +77,8 @@ def run_replacement(
         What the write is asked to do; its options give one of the two.
     aligned
         From the rows as they were given to rows under the names and types of the table's columns.
+    store
+        What the filesystem needs, as options of reads.
     by_place
         Columns of rows and table are matched by their places.
 
@@ -89,7 +92,7 @@ def run_replacement(
     """
     options = intent.options
     alias = options.target_alias if options.replace_on is not None else None
-    handle = open_handle(source.sparkSession, options.path, options.storage_options, alias)
+    handle = open_handle(source.sparkSession, options.path, store, alias)
     with DmlExecution(handle, WRITE.name, txn=options.txn) as change:
         if not change.done:
             check_names(source.columns, "source", handle.where, WRITE.name)

@@ -20,6 +20,7 @@ from delta_ds.kernel.format.operations import (
     CREATE_TABLE_AS_SELECT,
     REPLACE_TABLE_AS_SELECT,
 )
+from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.options.write import ERROR, IGNORE, REPORT_FOLDER_OPTION, NewTableOptions
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
@@ -60,6 +61,7 @@ class Replacement(Protocol):
         source: DataFrame,
         intent: WriteIntent,
         aligned: Callable[[DataFrame], DataFrame],
+        store: Mapping[str, str],
         *,
         by_place: bool = False,
     ) -> None:
@@ -102,7 +104,7 @@ def write(request: WriteRequest) -> None:
     elif intent.replaces_matches:
         table = find_table(spark, options)
     if table is not None and intent.replaces_matches:
-        _replace_matches(request, intent, table, facts)
+        _replace_matches(request, intent, table, facts, {k: v for k, v in options.items() if is_of_store(k)})
         return
     if table is not None:
         rows = align(rows, table, request.way, intent.options, facts)
@@ -121,7 +123,9 @@ def write(request: WriteRequest) -> None:
         raise
 
 
-def _replace_matches(request: WriteRequest, intent: WriteIntent, table: Table, facts: SessionFacts) -> None:
+def _replace_matches(
+    request: WriteRequest, intent: WriteIntent, table: Table, facts: SessionFacts, store: Mapping[str, str]
+) -> None:
     """Write rows in the place of those that they match: a command, which has the session find them."""
     way, writes = request.way, engine_of(request.rows.sparkSession).writes
 
@@ -131,7 +135,7 @@ def _replace_matches(request: WriteRequest, intent: WriteIntent, table: Table, f
     if not _replacements:
         raise REPLACE_ON_OR_USING_NEEDS_SESSION(table=table.address)
     with writes.overflow_of_inserts():
-        _replacements[0](request.rows, intent, aligned, by_place=way.columns == BY_PLACE)
+        _replacements[0](request.rows, intent, aligned, store, by_place=way.columns == BY_PLACE)
 
 
 def insert_rows(df: DataFrame, options: Mapping[str, str], overwrite: bool) -> None:

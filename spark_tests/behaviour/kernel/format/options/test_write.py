@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.format.options.session_facts import REFUSE
+from delta_ds.kernel.format.options.session_facts import REFUSE, SETTINGS_OPTION
 from delta_ds.kernel.format.options.write import WRITE_OPTIONS, WriteOptions, parse_write_options
 
 
@@ -69,7 +69,10 @@ def test_secrets_are_not_shown_and_survive_pickling() -> None:
 
 @given(st.text(min_size=1).filter(lambda s: s.lower() not in {o.name.lower() for o in WRITE_OPTIONS}))
 def test_no_unknown_name_passes_where_all_are_refused(name: str) -> None:
-    if name.lower().startswith(("storage.", "delta.", "fs.", "spark.hadoop.fs.")) or name.lower() == "paths":
+    if name.lower().startswith(("storage.", "delta.", "fs.", "spark.hadoop.fs.")) or name.lower() in (
+        "paths",
+        SETTINGS_OPTION.lower(),
+    ):
         return
     with pytest.raises(InvalidOptionError, match="unknown write option"):
         parse_write_options({"path": "/t", name: "1"}, overwrite=False, unknown=REFUSE)
