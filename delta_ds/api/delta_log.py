@@ -337,11 +337,18 @@ class DeltaLog(Shown, Maintained, Described, Frames):
         >>> log.write(pa.table({"id": [1, 2]})), log.write(pa.table({"id": [3]}))
         (0, 1)
         """
-        from delta_ds.kernel.transaction.write.arrow import write_arrow
+        from delta_ds.kernel.transaction.write.arrow import arrow_intent, write_arrow
 
         if misnamed:
             raise _misnamed_error(misnamed)
-        return write_arrow(self.start_transaction(create=True), rows, mode, options)
+        transaction = self.start_transaction(create=True)
+        if transaction.base is not None:
+            intent = arrow_intent(transaction.storage.url, mode, options)
+            if intent.replaces_matches and intent.options.key_columns:
+                from delta_ds.kernel.commands.merge.command import replace_using
+
+                return replace_using(self, rows, intent)
+        return write_arrow(transaction, rows, mode, options)
 
     def delete(
         self,

@@ -8,6 +8,7 @@ from delta_ds.exceptions import (
     InvalidOptionError,
     InvariantViolationError,
     PredicateError,
+    SchemaError,
     TableExistsError,
     UnsupportedOperationError,
 )
@@ -22,6 +23,15 @@ CLUSTER_BY_WITH_PARTITIONED_BY = ErrorCondition(
 CLUSTER_BY_WITH_PARTITION_BY_OPTION = CLUSTER_BY_WITH_PARTITIONED_BY.also(
     "'partitionBy' and 'clusterBy' exclude each other: a clustered table has no partitions",
     error=InvalidOptionError,
+)
+INCOMPATIBLE_DATAFRAME_OPTIONS = ErrorCondition(
+    "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+    InvalidOptionError,
+    "42613",
+    "the option {firstDeltaOption!r} cannot be combined with {secondDeltaOption!r}; leave out one of them. Nothing was "
+    "written",
+    parameters=("firstDeltaOption", "secondDeltaOption"),
+    family="argument",
 )
 INVALID_CONF_VALUE_TYPE_MISMATCH = ErrorCondition(
     "INVALID_CONF_VALUE.TYPE_MISMATCH",
@@ -241,4 +251,80 @@ REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET = ErrorCondition(
     InvalidOptionError,
     "42613",
     "dataChange=false can only be combined with a replaceWhere on partition columns, not with {text!r} on {table}",
+)
+
+# --- rows of a write that say which rows of the table they take the place of: `replaceUsing` and `replaceOn`
+
+DYNAMIC_PARTITION_OVERWRITE_WITH_REPLACE_ON_OR_USING = ErrorCondition(
+    "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+    InvalidOptionError,
+    "42613",
+    "'partitionOverwriteMode' cannot be combined with 'replaceOn' or 'replaceUsing', nor can overwritePartitions(): "
+    "each says what is replaced. Leave out one of them. Nothing was written",
+    family="argument",
+)
+OVERWRITE_BY_FILTER_WITH_REPLACE_ON_OR_USING = ErrorCondition(
+    "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
+    InvalidOptionError,
+    "42613",
+    "'replaceWhere', or the condition of overwrite(...), cannot be combined with 'replaceOn' or 'replaceUsing': each "
+    "says what is replaced. Leave out one of them. Nothing was written",
+    family="argument",
+)
+REPLACE_ON_AMBIGUOUS = ErrorCondition(
+    "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
+    SchemaError,
+    "42702",
+    "in the condition of replaceOn, {text!r}, {columnNames} may be a column of {table} or of the rows. Give the table "
+    "a name by the option 'targetAlias' and the rows one by df.alias(...), and write it before the column. Nothing was "
+    "written",
+    parameters=("columnNames",),
+)
+REPLACE_ON_OR_USING_MISMATCH = ErrorCondition(
+    "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION",
+    InvariantViolationError,
+    "44000",
+    "Written data violates a table constraint during REPLACE ON/USING '{replaceExpression}'. "
+    "{invariantViolationMessage}",
+    parameters=("replaceExpression", "invariantViolationMessage"),
+)
+REPLACE_ON_OR_USING_NEEDS_SESSION = ErrorCondition(
+    "DELTA_REPLACE_ON_OR_USING_NEEDS_SESSION",
+    UnsupportedOperationError,
+    "0AKDC",
+    "'replaceOn' and 'replaceUsing' replace rows of {table} that match written ones, which a Spark session with "
+    "delta_ds.register(spark) finds by a join. Register the session and write a DataFrame in it, or use "
+    "'replaceWhere'. Nothing was written",
+)
+REPLACE_ON_OR_USING_OF_NEW_TABLE = ErrorCondition(
+    "DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+    InvalidOptionError,
+    "42000",
+    "'replaceOn' and 'replaceUsing' replace rows of a table that stays; create(), replace() and createOrReplace() make "
+    "one. Leave out the option. Nothing was written",
+    family="argument",
+)
+REPLACE_ON_UNRESOLVED = ErrorCondition(
+    "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION",
+    SchemaError,
+    "42703",
+    "the condition of replaceOn, {text!r}, cannot be resolved: neither {table} nor the rows have {columnNames}. The "
+    "table has {table_columns:list}; the rows have {row_columns:list}. Nothing was written",
+    parameters=("columnNames",),
+)
+REPLACE_USING_MISALIGNED = ErrorCondition(
+    "INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
+    SchemaError,
+    "42802",
+    "INSERT REPLACE USING has misaligned columns: {misalignedReplaceUsingCols:list}. The position decides here, and "
+    "they have another position in {table}. Move them to the same position, or write by name. Nothing was written",
+    parameters=("misalignedReplaceUsingCols",),
+)
+REPLACE_USING_UNRESOLVED = ErrorCondition(
+    "UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
+    SchemaError,
+    "42703",
+    "column {colName} of replaceUsing cannot be resolved in the {relationType}, {table}. Did you mean one of the "
+    "following? [{suggestion:list}]. Nothing was written",
+    parameters=("colName", "relationType", "suggestion"),
 )

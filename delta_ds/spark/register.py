@@ -19,10 +19,12 @@ from delta_ds.spark.engines.arguments import public
 from delta_ds.spark.engines.portable.source import DeltaSource, PushdownSource
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.engines.seam.engine import CLASSIC, CONNECT
-from delta_ds.spark.session.writes.write import insert_rows
+from delta_ds.spark.session.writes.write import insert_rows, use_replacement
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.kernel.transaction.write.intent import WriteIntent
 
 
 # On these nothing has to be tried.
@@ -172,6 +174,7 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     if chosen:
         _allow_pushdown(spark)
     session.install(spark)
+    use_replacement(_replace_matches)
     engine = engine_of(spark)
     if engine.kind == CONNECT:
         _install_client()
@@ -239,6 +242,20 @@ def _uninstall_native(spark: SparkSession) -> None:
     except NotNative as why:
         # Then there was nothing to take out.
         UNREGISTER_NATIVE_SKIPPED.log(reason=why.reason)
+
+
+def _replace_matches(
+    source: DataFrame,
+    intent: WriteIntent,
+    aligned: Callable[[DataFrame], DataFrame],
+    store: Mapping[str, str],
+    *,
+    by_place: bool = False,
+) -> None:
+    """See `Replacement`; commands are imported where one runs."""
+    from delta_ds.spark.commands.replace import run_replacement
+
+    run_replacement(source, intent, aligned, store, by_place=by_place)
 
 
 def _install_client() -> None:

@@ -73,7 +73,7 @@ _RECORDS = _names(
         "kernel.storage.uri": "Address",
         "kernel.format.table_state": "TableState",
         "kernel.transaction.write.intent": "WriteIntent",
-        "kernel.transaction.write.overwrite_scope": "OverwriteScope",
+        "kernel.transaction.write.overwrite_scope": "OverwriteScope ReplaceCheck",
         "kernel.transaction.write.plan": "WritePlan",
         "kernel.transaction.write.task": "TaskResult",
         "spark.commands.blame": "Asked",
@@ -97,7 +97,8 @@ _FUNCTIONS = _names(
         "kernel.commands.dml.candidates": "all_evaluable candidate_files distinct_partitions usable_predicate "
         "with_row_counts",
         "kernel.commands.dml.commit": "discard_folder",
-        "kernel.commands.dml.plan": "check_changeable evolve_table generated_columns plan_dml special_columns",
+        "kernel.commands.dml.plan": "check_changeable evolve_table generated_columns plan_dml "
+        "plan_replacement special_columns",
         "kernel.commands.drop_feature": "finish_dropping rewrite_request switch_off unmapping_request",
         "kernel.commands.maintain": "generate examine run_log_step",
         "kernel.commands.health": "health",

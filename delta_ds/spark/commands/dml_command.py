@@ -15,7 +15,13 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, check_names, plan_dml
+from delta_ds.kernel.commands.dml.plan import (
+    DmlPlan,
+    check_changeable,
+    check_names,
+    plan_dml,
+    plan_replacement,
+)
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
 from delta_ds.kernel.format.actions import Metadata
@@ -51,6 +57,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.format.schema.types import StructType
+    from delta_ds.kernel.transaction.write.intent import WriteIntent
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.spark.engines.seam.engine import RowRules, TablesRead
 
@@ -120,14 +128,23 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     ) -> None:
         """Decide how rows are written: once, before any is; parameters as of `plan_dml`."""
         target = self.target
-        plan = partial(
-            plan_dml,
-            computed=tuple(computed),
-            generates=tuple(generates),
-            after=after,
-            timezone=target.timezone,
-            facts=target.facts,
+        self._plan_by(
+            partial(
+                plan_dml,
+                computed=tuple(computed),
+                generates=tuple(generates),
+                after=after,
+                timezone=target.timezone,
+                facts=target.facts,
+            )
         )
+
+    def plan_replacement(self, intent: WriteIntent, data: StructType) -> None:
+        """The same of a write whose rows take the place of others; parameters as of the kernel's `plan_replacement`."""
+        self._plan_by(partial(plan_replacement, intent=intent, data=data))
+
+    def _plan_by(self, plan: Callable[..., DmlPlan]) -> None:
+        target = self.target
         try:
             self.plan = self._task_plan = target.ask(plan)
         except DeltaError as why:
@@ -259,7 +276,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         return by == BY_FILES or (by == BY_ROWS and not tracks_rows(self.target.state))
 
     @property
-    def _reads_more(self) -> bool:
+    def reads_more(self) -> bool:
         """Whether the command may have read more of the table than the rows it looks for."""
         seen, snapshot = self._tables_read, self.target.snapshot
         if seen is None or snapshot is None:
@@ -268,7 +285,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
 
     def _scope(self, rows: RowScope | None) -> RowScope | None:
         """What others must leave alone; None where that is files, or the command read more of the table."""
-        if rows is None or self._reads_more:
+        if rows is None or self.reads_more:
             return None
         return None if self.is_checked_by_files else rows
 
@@ -281,8 +298,9 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
         rows: RowScope | None = None,
+        user_metadata: str | None = None,
     ) -> None:
-        """Commit what was written; arguments as of `DmlCommand`."""
+        """Commit what was written; arguments as of `DmlCommand`. None of `user_metadata`: as the session says."""
         settings = self.target.facts.settings
         change = DmlCommand(
             operation=self.operation,
@@ -296,7 +314,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             plan=self.plan if self._results or self.plan.write.new_metadata else None,
             txn=self._txn,
             rows=self._scope(rows),
-            user_metadata=settings.get(USER_METADATA.full_name),
+            user_metadata=settings.get(USER_METADATA.full_name) if user_metadata is None else user_metadata,
             engine_info=engine_info(),
         )
         compaction = auto_compaction_of(settings)

@@ -295,17 +295,25 @@ def _save(spark: SparkSession, mode: str, options: JavaObject, rows: JavaObject)
 
 
 def _parse(spark: SparkSession, text: str, parameters: JavaObject | None) -> JavaValue | None:
-    """The kind of a statement, what holds it, its id and the columns of its answer; or the error: null first."""
+    """The kind of a statement, what holds it, its id and the columns of its answer; or the error: null first.
+
+    Or one text alone, which says the same in Spark's own grammar.
+    """
     jvm = Jvm.of(spark)
+    literals = _literals(parameters)
     try:
-        statement = parse(text, _literals(parameters))
+        statement = parse(text, literals)
     except SqlSyntaxError as error:
         parts = [None, error.condition, jvm.map(error.parameters), error.offset]
     else:
         if statement is None:
-            return None
-        holder = Held(statement)
-        parts = [type(statement).__name__, holder, holder.id, _json(columns_of(statement))]
+            same = dml.in_grammar_of_spark(spark, text, literals)
+            if same is None:
+                return None
+            parts = [same]
+        else:
+            holder = Held(statement)
+            parts = [type(statement).__name__, holder, holder.id, _json(columns_of(statement))]
     java_list = jvm.jvm.java.util.ArrayList()
     for one in parts:
         java_list.add(one)

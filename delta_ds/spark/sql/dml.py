@@ -14,6 +14,9 @@ from delta_ds.conditions.dml import ASSIGNED_TWICE
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE
 from delta_ds.spark.api.table import DeltaTable
 from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.sql_grammar.dml_grammar import insert_overwrite, parse_dml
+from delta_ds.spark.base.sql_grammar.statements import Insert
+from delta_ds.spark.base.sql_grammar.tokens import Parameters, SqlSyntaxError
 from delta_ds.spark.base.table_names import without_path
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.session.catalog.classes import static
@@ -29,6 +32,7 @@ from delta_ds.spark.session.writes.request import (
     Way,
     WriteRequest,
 )
+from delta_ds.spark.session.writes.request import given as given_text
 from delta_ds.spark.session.writes.write import write
 from delta_ds.spark.sql.create import create_table
 
@@ -59,6 +63,10 @@ def insert(spark: SparkSession, statement: JavaObject) -> None:
     if details["evolve"]:
         given["mergeSchema"] = "true"
     table = opened(jtable)
+    # A statement of whole rows says by its options what it replaces; how partitions are overwritten does not count.
+    by_partition = details["dynamic"] and not (
+        details["sql"] and (given_text(given, "replaceUsing") or given_text(given, "replaceOn"))
+    )
     overwrites = details["dynamic"] or replaced is not None
     request = WriteRequest(
         rows,
@@ -66,9 +74,26 @@ def insert(spark: SparkSession, statement: JavaObject) -> None:
         OVERWRITE if overwrites else APPEND,
         {**given, **table.store, "path": table.path},
         replaced=None if replaced is None else sql_of_resolved(Jvm.of(spark), replaced),
-        by_partition=bool(details["dynamic"]),
+        by_partition=bool(by_partition),
     )
     write(request)
+
+
+def in_grammar_of_spark(spark: SparkSession, text: str, parameters: Parameters | None) -> str | None:
+    """`INSERT ... REPLACE USING` and `REPLACE ON` into a table of ours, in words that every version of Spark reads.
+
+    None: the text is another statement, or one that is wrong, or the table is none of ours; Spark then says it.
+    """
+    try:
+        statement = parse_dml(text, parameters)
+    except SqlSyntaxError:
+        return None
+    if not isinstance(statement, Insert) or not statement.replaces_matches:
+        return None
+    jvm = Jvm.of(spark)
+    if static(jvm, "Names").find(spark._jsparkSession, jvm.seq(list(statement.target)), False) is None:
+        return None
+    return insert_overwrite(statement)
 
 
 def _way(details: Mapping[str, Any]) -> Way:

@@ -57,6 +57,18 @@ def test_rows_are_written_merged_and_read_before_anything_is_published(
     assert managed.published() == []
 
 
+def test_rows_that_match_written_ones_are_replaced(
+    spark: SparkSession, managed: Managed, unpublished: None
+) -> None:
+    given = options(managed)
+    spark.range(4).write.format("pydelta").options(**given).mode("append").save()
+    writer = spark.range(2, 6).write.format("pydelta").options(**given).option("replaceUsing", "id")
+    writer.mode("overwrite").save()
+    rows = spark.read.format("pydelta").options(**given).load().collect()
+    assert sorted(row.id for row in rows) == list(range(6))
+    assert managed.published() == []
+
+
 def test_streams_go_from_one_managed_table_to_another(
     spark: SparkSession, tmp_path: Path, unpublished: None
 ) -> None:

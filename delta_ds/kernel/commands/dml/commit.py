@@ -18,7 +18,7 @@ from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positi
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.features import CLUSTERING
-from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.operations import MERGE, WRITE
 from delta_ds.kernel.format.values.statistics_json import json_members, with_wide_bounds
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage import deleter
@@ -157,6 +157,9 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> Committed:
         if change.plan is not None:
             tags = set_table(change.plan.write, transaction, change.results)
         metrics = {**change.metrics, **files.metrics()}
+        if change.operation == WRITE.name:
+            # As delta-spark, which times commands and no writes.
+            metrics.pop("executionTimeMs", None)
         version = transaction.commit(
             change.operation,
             change.parameters,
@@ -315,6 +318,14 @@ class _FileCounts:
     def metrics(self) -> dict[str, int]:
         added, removed, updated = self._vectors
         sizes = sum(int(add["size"]) for add in self._adds)
+        if self._operation == WRITE.name:
+            return {
+                "numFiles": len(self._adds) + added,
+                "numOutputBytes": sizes,
+                "numRemovedFiles": self._removed,
+                "numRemovedBytes": self._removed_bytes,
+                "numAddedChangeFiles": self._changes,
+            }
         if self._operation == MERGE.name:
             return {
                 "numTargetFilesAdded": len(self._adds),

@@ -28,9 +28,9 @@ from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.validation import check_may_remove
-from delta_ds.kernel.transaction.write.intent import command_intent
+from delta_ds.kernel.transaction.write.intent import WriteIntent, WriteTarget, command_intent
 from delta_ds.kernel.transaction.write.overwrite_scope import NOTHING, OverwriteScope
-from delta_ds.kernel.transaction.write.plan import WritePlan
+from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
 from delta_ds.records import dataclass, field, replace
 
 
@@ -50,6 +50,8 @@ class DmlPlan:
         Whether rows are deleted by deletion vectors, and their files left as they are.
     folder
         Of its own, inside the table: where files are written, so that all can be deleted if the change fails.
+    new_rows
+        How new rows are written, where they are those of a write; None: as changed ones.
     """
 
     write: WritePlan
@@ -57,11 +59,21 @@ class DmlPlan:
     tracked: bool
     uses_deletion_vectors: bool
     folder: str = field(default_factory=lambda: str(uuid.uuid4()))
+    new_rows: WritePlan | None = None
 
     @property
     def inserts(self) -> WritePlan:
         """How new rows are written: nothing of theirs is to be kept, and ids follow from where they come to lie."""
+        if self.new_rows is not None:
+            return self.new_rows
         return replace(self.write, files=replace(self.write.files, extra_columns=()))
+
+    @property
+    def without_changes(self) -> DmlPlan:
+        """The same without change files: nothing goes, so that new files tell all there is to tell."""
+        new_rows = self.inserts
+        scope = replace(new_rows.overwrite_scope, records_changes=False)
+        return replace(self, records_changes=False, new_rows=replace(new_rows, overwrite_scope=scope))
 
 
 def plan_dml(
@@ -127,6 +139,40 @@ def plan_dml(
         records_changes=records_changes,
         tracked=bool(state.row_tracking_columns),
         uses_deletion_vectors=state.enabled(DELETION_VECTORS),
+    )
+
+
+def plan_replacement(
+    snapshot: Snapshot, intent: WriteIntent, data: StructType, *, columns_of: ColumnsOf | None = None
+) -> DmlPlan:
+    """Plan a write whose rows take the place of those rows of a version that match them.
+
+    Parameters
+    ----------
+    snapshot
+        The version.
+    intent
+        What the write is asked to do.
+    data
+        The schema of its rows.
+    columns_of
+        As of `plan_write`.
+
+    Raises
+    ------
+    DeltaError
+        As of `plan_write`.
+    """
+    target = WriteTarget(intent, snapshot.storage, snapshot)
+    new_rows = plan_write(target, data, columns_of=columns_of, joins=True)
+    state = new_rows.state
+    tracking = tuple(StructField(name, LONG) for name in state.row_tracking_columns)
+    return DmlPlan(
+        write=replace(new_rows, files=replace(new_rows.files_of_whole_rows, extra_columns=tracking)),
+        records_changes=new_rows.overwrite_scope.records_changes,
+        tracked=bool(tracking),
+        uses_deletion_vectors=state.enabled(DELETION_VECTORS),
+        new_rows=new_rows,
     )
 
 

@@ -11,25 +11,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files
+from delta_ds.conditions.options import REPLACE_USING_UNRESOLVED
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files, with_row_counts
+from delta_ds.kernel.commands.dml.changed_rows import DELETE
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_changed_files
-from delta_ds.kernel.commands.dml.in_process import InProcessDml, run
-from delta_ds.kernel.commands.dml.plan import check_names, evolve_table
+from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, run
+from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, plan_replacement
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
-from delta_ds.kernel.commands.merge.clauses import changed_rows, effective_clauses, history_parameters
+from delta_ds.kernel.commands.merge.clauses import Clause, changed_rows, effective_clauses, history_parameters
 from delta_ds.kernel.commands.merge.demands import may_equal
 from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
 from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult, counted
 from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import TARGET, Sides
-from delta_ds.kernel.commands.merge.source import MergeSource
+from delta_ds.kernel.commands.merge.source import MergeSource, read_source
 from delta_ds.kernel.files.read.plan import ReadPlan
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL
-from delta_ds.kernel.format.expressions.tree import Column, conjunction
-from delta_ds.kernel.format.operations import MERGE
+from delta_ds.kernel.format.expressions.tree import Column, conjunction, quote_name
+from delta_ds.kernel.format.operations import MERGE, WRITE
 from delta_ds.kernel.format.schema.types import DATE, StructType
+from delta_ds.kernel.transaction.write.finish import write_parameters
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import replace
 
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.transaction.write.arrow import Rows
+    from delta_ds.kernel.transaction.write.intent import WriteIntent
 
 
 def merge(log: TableLog, source: MergeSource, request: MergeRequest) -> MergeResult:
@@ -197,6 +202,100 @@ class _Merge:
             result = write_rows(plan.inserts, rows, folder=plan.folder)
         self._change.wrote(result)
         return result
+
+
+# --- a write whose rows take the place of those with the same keys
+
+_SOURCE_NAME, _TARGET_NAME = "written", "kept"
+
+
+def replace_using(log: TableLog, rows: Rows, intent: WriteIntent) -> int:
+    """Write rows in the place of those rows of a table that have the values of one in some columns, as one commit.
+
+    Parameters
+    ----------
+    log
+        The table, which is there.
+    rows
+        They are held in memory.
+    intent
+        What the write is asked to do, by `replaceUsing`.
+
+    Returns
+    -------
+    int
+        The version.
+
+    Raises
+    ------
+    SchemaError
+        The rows do not fit the table, or one of the columns is not there.
+    DeltaError
+        As `merge`.
+
+    Source: delta-spark, `DeltaInsertReplaceOnOrUsingCommand`.
+    """
+    source = read_source(rows, intent.time_zone)
+    options = intent.options
+    settings = CommandSettings(intent.time_zone, options.user_metadata, txn=options.txn)
+
+    def work(change: InProcessDml) -> int:
+        return _Replacement(change, source, intent).write()
+
+    return run(log, WRITE.name, settings, work, log.open_snapshot().version)
+
+
+class _Replacement(_Merge):
+    """A MERGE that deletes all rows that match, and a write of all rows of its source."""
+
+    def __init__(self, change: InProcessDml, source: MergeSource, intent: WriteIntent) -> None:
+        plan = plan_replacement(change.snapshot, intent, source.schema)
+        table = change.snapshot.storage.url
+        for name in intent.options.key_columns:
+            for kind, schema in (("table", change.snapshot.schema), ("query", source.schema)):
+                if schema.find(name) is None:
+                    raise REPLACE_USING_UNRESOLVED(
+                        colName=name, relationType=kind, table=table, suggestion=sorted(schema.names)[:50]
+                    )
+        equal = [
+            f"{_TARGET_NAME}.{column} = {_SOURCE_NAME}.{column}"
+            for column in map(quote_name, intent.options.key_columns)
+        ]
+        request = MergeRequest(
+            " AND ".join(equal),
+            (Clause("matched", "delete"),),
+            _SOURCE_NAME,
+            _TARGET_NAME,
+            settings=change.settings,
+        )
+        super().__init__(change, source, request)
+        change.plan = plan
+
+    def write(self) -> int:
+        """Do it; the version."""
+        change, plan = self._change, self._change.plan
+        found = change.rewrite(self._changed(), self._files, [DELETE], repeated=True)
+        new_rows = plan.without_changes.inserts if not found.rows else plan.inserts
+        change.owns_folder()
+        written = write_rows(new_rows, self._source.rows.to_batches(), folder=plan.folder)
+        change.wrote(written)
+        touched = self._files.only(found.files)
+        copied = found.result.rows
+        if plan.uses_deletion_vectors and len(touched):
+            copied = (with_row_counts(self._snapshot, touched).num_rows or 0) - found.rows
+        counts = {
+            "numOutputRows": written.rows + copied,
+            "numDeletedRows": found.rows,
+            "numCopiedRows": copied,
+        }
+        return change.commit(
+            self._wanted,
+            files=self._files,
+            found=found,
+            rows=change.scope(self._wanted),
+            parameters=write_parameters(plan.write),
+            metrics=counts if counts["numOutputRows"] else {},
+        ).version
 
 
 def _rewrite(

@@ -355,3 +355,13 @@ def map_columns(expression: Expression, change: Callable[[Column], Expression]) 
     return fold(
         expression, lambda node, parts: change(node) if isinstance(node, Column) else with_parts(node, parts)
     )
+
+
+def without_qualifier(tree: Expression, name: str) -> Expression:
+    """An expression without the name of its table before columns, in any case."""
+
+    def bare(column: Column) -> Column:
+        qualified = len(column.path) > 1 and column.path[0].lower() == name.lower()
+        return replace(column, path=column.path[1:]) if qualified else column
+
+    return map_columns(tree, bare)

@@ -74,6 +74,11 @@ WITHOUT_EFFECT: tuple[Setting, ...] = (
     _ignored("merge.optimizeInsertOnlyMerge.enabled", "true", "a MERGE that only inserts is always one join"),
     _ignored("merge.optimizeMatchedOnlyMerge.enabled", "true", "MERGE chooses its join by its clauses"),
     _ignored("merge.materializeSource", "auto", "sources that are not constants are evaluated once"),
+    _ignored(
+        "insertReplaceOnOrUsing.materializeSource", "auto", "rows that are not constants are evaluated once"
+    ),
+    _ignored("replaceOn.dataframe.writer.enabled", "true", "writes always take `replaceOn`"),
+    _ignored("replaceUsing.dataframe.writer.enabled", "true", "writes always take `replaceUsing`"),
     _ignored("vacuum.parallelDelete.enabled", "false", "VACUUM always deletes in parallel"),
     _ignored("vacuum.parallelDelete.parallelism", None, "VACUUM chooses how many files it deletes at once"),
     _ignored("vacuum.lite.enabled", "false", "`vacuum(mode=\"LITE\")` asks for it"),
@@ -346,7 +351,6 @@ incremental.commit.verify false
 insert.byName.schemaEvolution.enabled true
 insert.preserveNullSourceStructs true
 insertOverwrite.removeMetrics.enabled true
-insertReplaceOnOrUsing.materializeSource auto
 internalUdfOptimization.enabled true
 isDeltaTable.strictCheck true
 isDeltaTable.throwOnError true
@@ -381,8 +385,6 @@ partitionColumnChangeCheck log-only
 partitionColumnValidity.enabled true
 readProtocolAndMetadataFromChecksum.enabled true
 replace.protocolDowngradeAllowed false
-replaceOn.dataframe.writer.enabled true
-replaceUsing.dataframe.writer.enabled true
 replaceWhere.dataColumns.metrics.enabled true
 replaceWhere.dataColumnsWithCDF.enabled true
 requiredSparkConfsCheck.enabled true

@@ -83,6 +83,15 @@ def size_in_bytes(text: str, zone: tzinfo) -> int:
 
 
 def names(text: str, zone: tzinfo) -> tuple[str, ...]:
+    listed = listed_names(text)
+    twice = next((n for n in listed if sum(n.lower() == other.lower() for other in listed) > 1), None)
+    if twice is not None:
+        raise ValueError(f"it names {twice!r} twice")
+    return listed
+
+
+def listed_names(text: str) -> tuple[str, ...]:
+    """As `names`, where one may stand there several times."""
     names: list[str] = []
     at, more = 0, True
     while more:
@@ -91,9 +100,6 @@ def names(text: str, zone: tzinfo) -> tuple[str, ...]:
             raise ValueError("it is a list of column names, separated by commas, odd ones in `backticks`")
         names.append(match[1].replace("``", "`") if match[1] else match[2])
         at, more = match.end(), match[3] == ","
-    twice = next((n for n in names if sum(n.lower() == other.lower() for other in names) > 1), None)
-    if twice is not None:
-        raise ValueError(f"it names {twice!r} twice")
     return tuple(names)
 
 

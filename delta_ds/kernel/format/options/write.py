@@ -9,7 +9,11 @@ from typing import Any
 
 from delta_ds.conditions.options import (
     CLUSTER_BY_WITH_PARTITION_BY_OPTION,
+    DYNAMIC_PARTITION_OVERWRITE_WITH_REPLACE_ON_OR_USING,
+    INCOMPATIBLE_DATAFRAME_OPTIONS,
     INVALID_IDEMPOTENT_WRITES_OPTIONS,
+    OVERWRITE_BY_FILTER_WITH_REPLACE_ON_OR_USING,
+    REPLACE_ON_OR_USING_OF_NEW_TABLE,
 )
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.format import properties
@@ -17,6 +21,7 @@ from delta_ds.kernel.format.options.parsing import (
     Option,
     OptionSet,
     boolean,
+    listed_names,
     names,
     text_as_it_is,
     time_zone_name,
@@ -98,6 +103,12 @@ class WriteOptions:
         New columns extend the schema; an overwrite brings its own.
     replace_where
         A predicate in Spark SQL: only matching rows are replaced, and all that is written must match.
+    replace_using
+        Columns, as a text: only rows are replaced whose values in them are those of a row of the write.
+    replace_on
+        A condition in Spark SQL on a row of the table and one of the write: only rows for which it holds are replaced.
+    target_alias
+        The name by which `replace_on` and `replace_where` may call the table.
     dynamic_partitions
         An overwrite replaces only the partitions that it writes to; None: as the session says.
     partition_by
@@ -143,6 +154,9 @@ class WriteOptions:
     merge_schema: bool = False
     overwrite_schema: bool = False
     replace_where: str | None = None
+    replace_using: str | None = None
+    replace_on: str | None = None
+    target_alias: str | None = None
     dynamic_partitions: bool | None = None
     partition_by: tuple[str, ...] | None = None
     cluster_by: tuple[str, ...] | None = None
@@ -180,6 +194,16 @@ class WriteOptions:
         return self.replace_table and self.replace_where is None
 
     @property
+    def replaces_matches(self) -> bool:
+        """Whether the rows of an overwrite say which rows of the table they take the place of."""
+        return self.replace_on is not None or self.replace_using is not None
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of `replace_using`, each once; none where it is not given."""
+        return () if self.replace_using is None else tuple(dict.fromkeys(listed_names(self.replace_using)))
+
+    @property
     def txn(self) -> tuple[str, int] | None:
         """The application transaction that the write is; None where it is none."""
         if self.txn_app_id is None or self.txn_version is None:
@@ -206,6 +230,13 @@ def _is_dynamic(text: str, zone: tzinfo) -> bool:
 
 def _names_or_none(text: str, zone: tzinfo) -> tuple[str, ...]:
     return names(text, zone) if text.strip() else ()
+
+
+def _key_columns(text: str, zone: tzinfo) -> str:
+    if any(not name.strip() for name in text.split(",")):
+        raise ValueError("must not contain empty column names")
+    listed_names(text)
+    return text
 
 
 def _whole_number(text: str, zone: tzinfo) -> int:
@@ -253,6 +284,19 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     Option(
         "replaceWhere", "predicate", None, "an overwrite replaces only the rows that match",
         "replace_where", text_as_it_is, batch_only=_REPLACES_ALL,
+    ),
+    Option(
+        "replaceUsing", "names", None,
+        "an overwrite replaces only the rows with the values of a written row in these columns",
+        "replace_using", _key_columns, batch_only=_REPLACES_ALL,
+    ),
+    Option(
+        "replaceOn", "condition", None, "an overwrite replaces only the rows that match a written row",
+        "replace_on", text_as_it_is, batch_only=_REPLACES_ALL,
+    ),
+    Option(
+        "targetAlias", "name", None, "what `replaceOn` and `replaceWhere` call the table",
+        "target_alias", text_as_it_is, batch_only=_REPLACES_ALL,
     ),
     Option(
         "partitionOverwriteMode", "text", "static", "dynamic: replace only the partitions written to",
@@ -321,13 +365,7 @@ _ONLY_READ = {
     for option in READ_OPTIONS
     if option.name not in {known.name for known in WRITE_OPTIONS}
 }
-# Passed over, the whole table would be replaced.
-_REPLACE_MATCHES = (
-    "rows that match those of the write are not replaced by an option: use `replaceWhere` with a condition on the "
-    "table alone, or DeltaTable.merge. Nothing was written"
-)
-_REFUSED = dict.fromkeys(("replaceon", "replaceusing", "targetalias"), _REPLACE_MATCHES)
-WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ, _REFUSED)
+WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ)
 # Those that a stream refuses, and why.
 BATCH_ONLY = {option.name: option.batch_only for option in WRITE_OPTIONS if option.batch_only is not None}
 
@@ -439,3 +477,26 @@ def _check_combination(options: WriteOptions, overwrite: bool) -> None:
         raise INVALID_IDEMPOTENT_WRITES_OPTIONS(reason="one of the two options is missing")
     if options.partition_by and options.cluster_by:
         raise CLUSTER_BY_WITH_PARTITION_BY_OPTION()
+    if options.replaces_matches:
+        _check_replaces_matches(options, overwrite)
+
+
+def _check_replaces_matches(options: WriteOptions, overwrite: bool) -> None:
+    """Refuse what says in another way what is replaced, or would leave rows that stay without their columns.
+
+    Source: delta-spark, `WriteIntoDeltaLike.validateReplaceOnOrUsingOptionCombinations`.
+    """
+    made = options.definition
+    if options.replace_table or (made is not None and not made.is_save_as_table_overwrite):
+        raise REPLACE_ON_OR_USING_OF_NEW_TABLE()
+    if options.replace_on is not None and options.replace_using is not None:
+        raise INCOMPATIBLE_DATAFRAME_OPTIONS(firstDeltaOption="replaceOn", secondDeltaOption="replaceUsing")
+    said = "replaceUsing" if options.replace_on is None else "replaceOn"
+    if options.replace_where is not None:
+        raise OVERWRITE_BY_FILTER_WITH_REPLACE_ON_OR_USING()
+    if options.dynamic_partitions is not None:
+        raise DYNAMIC_PARTITION_OVERWRITE_WITH_REPLACE_ON_OR_USING()
+    if options.overwrite_schema and overwrite:
+        raise INCOMPATIBLE_DATAFRAME_OPTIONS(firstDeltaOption="overwriteSchema", secondDeltaOption=said)
+    if not options.data_change:
+        raise INCOMPATIBLE_DATAFRAME_OPTIONS(firstDeltaOption="dataChange", secondDeltaOption=said)

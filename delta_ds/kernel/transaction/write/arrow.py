@@ -16,7 +16,7 @@ from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.transaction.write.finish import finish_write
-from delta_ds.kernel.transaction.write.intent import batch_intent, find_target
+from delta_ds.kernel.transaction.write.intent import WriteIntent, batch_intent, find_target
 from delta_ds.kernel.transaction.write.plan import plan_write
 from delta_ds.kernel.transaction.write.task import write_rows
 
@@ -80,6 +80,20 @@ def as_arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(rows)
 
 
+def arrow_intent(url: str, mode: str, options: Mapping[str, Any] | None) -> WriteIntent:
+    """What a write of Arrow data to a table, by its address, is asked to do; arguments as for `write_arrow`.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option is unknown or has a wrong value, or is one of the store.
+    """
+    for name in options or {}:
+        if is_of_store(name) or name.lower() in ("path", "paths"):
+            raise OPTION_OF_THE_LOG(option=name)
+    return batch_intent({**(options or {}), "path": url}, mode, unknown=REFUSE)
+
+
 def write_batches(
     transaction: Transaction,
     schema: StructType,
@@ -100,11 +114,7 @@ def write_batches(
     total
         How many there are; None where that is not known.
     """
-    for name in options or {}:
-        if is_of_store(name) or name.lower() in ("path", "paths"):
-            raise OPTION_OF_THE_LOG(option=name)
-    intent = batch_intent({**(options or {}), "path": transaction.storage.url}, mode, unknown=REFUSE)
-    target = find_target(intent, transaction)
+    target = find_target(arrow_intent(transaction.storage.url, mode, options), transaction)
     if target.nothing_to_do:
         return None
     plan = plan_write(target, schema)

@@ -169,7 +169,7 @@ def _commit(
         operation = _creation(plan, options.definition)
     return transaction.commit(
         WRITE if operation is None else operation.name,
-        _parameters(plan) if operation is None else operation.parameters,
+        write_parameters(plan) if operation is None else operation.parameters,
         metrics if operation is None else operation.metrics(metrics),
         user_metadata=options.user_metadata,
         tags=tags,
@@ -183,7 +183,8 @@ def _creation(plan: WritePlan, definition: NewTableOptions) -> OperationDetails 
     Source: delta-spark, `DeltaOperations.CreateTable`, `ReplaceTable`, and `WriteIntoDelta` for `replaceWhere`.
     """
     replaces, options = definition.operation != CREATE_TABLE_AS_SELECT.name, plan.options
-    if definition.operation == CREATE_OR_REPLACE_TABLE_AS_SELECT.name and options.replace_where is not None:
+    spares = options.replace_where is not None or options.replaces_matches
+    if definition.operation == CREATE_OR_REPLACE_TABLE_AS_SELECT.name and spares:
         return None
     parameters = creation_parameters(
         plan.state, managed=definition.managed, cluster_by=options.cluster_by or ()
@@ -234,7 +235,8 @@ def _with_identity_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metada
     return replace(metadata, schema_string=schema_to_json(schema))
 
 
-def _parameters(plan: WritePlan) -> dict[str, Any]:
+def write_parameters(plan: WritePlan) -> dict[str, Any]:
+    """The parameters of a WRITE in the history, as delta-spark writes them."""
     options = plan.options
     parameters: dict[str, Any] = {
         "mode": "Overwrite" if plan.intent.overwrite else _MODES[options.if_exists],
@@ -242,6 +244,10 @@ def _parameters(plan: WritePlan) -> dict[str, Any]:
     }
     if options.replace_where is not None:
         parameters["predicate"] = options.replace_where
+    if options.replace_on is not None:
+        parameters["replaceOnCond"] = options.replace_on
+    if options.replace_using is not None:
+        parameters["replaceUsingCols"] = f"({options.replace_using})"
     return {**parameters, **_flags(plan)}
 
 

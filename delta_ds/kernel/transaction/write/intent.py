@@ -90,6 +90,11 @@ class WriteIntent:
         options = self.options
         return self.overwrite and options.overwrite_schema and options.replace_where is None
 
+    @property
+    def replaces_matches(self) -> bool:
+        """Whether written rows take the place of those rows of a table that is there which match them."""
+        return self.overwrite and self.options.replaces_matches
+
     def with_transaction(self, application: str, version: int) -> WriteIntent:
         """The same as a transaction of an application."""
         return replace(self, options=replace(self.options, txn_app_id=application, txn_version=version))

@@ -18,6 +18,7 @@ from delta_ds.conditions.expressions import FAILED_RECOGNIZE_PREDICATE, FAILED_R
 from delta_ds.conditions.options import (
     NON_PARTITION_COLUMN_IN_REPLACE_WHERE,
     OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
+    REPLACE_ON_OR_USING_MISMATCH,
     REPLACE_WHERE_MISMATCH,
     REPLACE_WHERE_OF_OTHER_LAYOUT,
     REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
@@ -27,7 +28,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.files.rows.checks import Condition, RowCheck
 from delta_ds.kernel.files.rows.expressions import read_row_expression
 from delta_ds.kernel.files.rows.plan import RowPlan
-from delta_ds.kernel.format.expressions.tree import Expression, columns
+from delta_ds.kernel.format.expressions.tree import Expression, columns, without_qualifier
 from delta_ds.kernel.format.features import CHANGE_DATA_FEED
 from delta_ds.kernel.format.options.session_facts import is_on
 from delta_ds.kernel.format.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 
 NOTHING, EVERYTHING, PARTITIONS, MATCHING = "nothing", "everything", "partitions", "matching"
+JOINED = "joined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class OverwriteScope:
     Attributes
     ----------
     kind
-        `nothing` (an append), `everything`, `partitions` (those written to) or `matching` rows.
+        `nothing` (an append), `everything`, `partitions` (those written to), rows `matching` a predicate, or `joined`:
+        rows that match written ones.
     condition
         The predicate of `replaceWhere`, its times of day settled: rows that match it are replaced.
     checked
@@ -66,6 +69,8 @@ class OverwriteScope:
     records_changes
         Inserted rows go to change files too: the change data feed could not tell them from rows that are
         only copied.
+    said
+        The option that says how rows match written ones, as it was given.
     """
 
     kind: str
@@ -74,9 +79,14 @@ class OverwriteScope:
     predicate: Expression | None = None
     by_partition: bool = False
     records_changes: bool = False
+    said: str | None = None
 
     def guard(self, rows: RowPlan) -> RowPlan:
-        """The plan of the rows with a check that all of them match the predicate."""
+        """The plan of the rows with a check that all of them match the predicate, where there is one."""
+        if self.said is not None:
+            return replace(
+                rows, checks=tuple(ReplaceCheck(check, self.said, joined=True) for check in rows.checks)
+            )
         if self.condition is None or not self.checked:
             return rows
         text = self.condition.clause.text
@@ -86,18 +96,21 @@ class OverwriteScope:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCheck:
-    """The predicate of `replaceWhere`, or any other check of the rows that such a write brings.
+    """The predicate of `replaceWhere`, or any other check of the rows of a write that replaces some rows.
 
     Attributes
     ----------
     check
         What every row must meet.
     predicate
-        The text of `replaceWhere`.
+        The text of `replaceWhere`, `replaceOn` or `replaceUsing`.
+    joined
+        It is that of one of the last two.
     """
 
     check: RowCheck
     predicate: str
+    joined: bool = False
 
     def finder(self, table: StructType, timezone: str) -> Callable[[pa.RecordBatch], int] | None:
         return self.check.finder(table, timezone)
@@ -105,6 +118,10 @@ class ReplaceCheck:
     def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
         inner = self.check.violation(batch, row, table, zone)
         values = inner.parameters if isinstance(inner, DeltaError) else {}
+        if self.joined:
+            return REPLACE_ON_OR_USING_MISMATCH(
+                values, replaceExpression=self.predicate, invariantViolationMessage=str(inner)
+            )
         return REPLACE_WHERE_MISMATCH(values, replaceWhere=self.predicate, message=str(inner))
 
 
@@ -145,6 +162,13 @@ def plan_overwrite(
             return _scope_of_predicate(options, options.replace_where, state, zone)
     if not overwrite:
         return OverwriteScope(NOTHING)
+    if options.replaces_matches:
+        said = options.replace_using if options.replace_on is None else options.replace_on
+        return (
+            OverwriteScope(EVERYTHING)
+            if is_new
+            else OverwriteScope(JOINED, records_changes=state.enabled(CHANGE_DATA_FEED), said=said)
+        )
     if options.is_dynamic and state.partition_columns and not options.replace_table:
         if options.overwrite_schema:
             raise OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE(table=state.table)
@@ -159,7 +183,7 @@ def _scope_of_predicate(
     zone: str,
 ) -> OverwriteScope:
     table = state.table
-    condition, predicate = _read_predicate(text, state.schema, table, zone)
+    condition, predicate = _read_predicate(text, options.target_alias, state.schema, table, zone)
     _check_comparable(predicate, text, state)
     partition_columns = {name.lower() for name in state.partition_columns}
     others = [c for c in columns(predicate) if c.path[0].lower() not in partition_columns]
@@ -195,7 +219,9 @@ def _check_comparable(predicate: Expression, text: str, state: TableState) -> No
             )
 
 
-def _read_predicate(text: str, schema: StructType, table: str, zone: str) -> tuple[Condition, Any]:
+def _read_predicate(
+    text: str, alias: str | None, schema: StructType, table: str, zone: str
+) -> tuple[Condition, Any]:
     now = datetime.datetime.now(datetime.timezone.utc)
     owner = f"replaceWhere on {table}"
     try:
@@ -204,6 +230,8 @@ def _read_predicate(text: str, schema: StructType, table: str, zone: str) -> tup
         )
     except DeltaError as error:
         raise FAILED_RECOGNIZE_REPLACE_WHERE(text=text, table=table, reason=error.text) from error
+    if alias is not None:
+        clause = replace(clause, tree=without_qualifier(clause.tree, alias))
     return Condition("replaceWhere", clause), clause.bound(schema, zone, predicate=True)
 
 

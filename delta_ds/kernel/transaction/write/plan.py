@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from delta_ds.conditions.catalog import NO_TABLE_AT_PATH
 from delta_ds.conditions.options import (
     CLUSTERING_COLUMNS_MISMATCH,
     DATA_CHANGE_FALSE,
     DATA_CHANGE_FALSE_OF_NEW_TABLE,
+    REPLACE_ON_OR_USING_NEEDS_SESSION,
 )
 from delta_ds.events.transactions import PROPERTY_PASSED_OVER
 from delta_ds.kernel.files.rows.casts import can_store
@@ -42,6 +44,7 @@ from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.transaction.write.intent import WriteIntent, WriteTarget
 from delta_ds.kernel.transaction.write.overwrite_scope import (
+    JOINED,
     MATCHING,
     OverwriteScope,
     check_kept_files,
@@ -138,7 +141,13 @@ class _Outcome:
         return self.before is None or self.state.metadata != self.before.metadata
 
 
-def plan_write(target: WriteTarget, data: StructType, *, columns_of: ColumnsOf | None = None) -> WritePlan:
+def plan_write(
+    target: WriteTarget,
+    data: StructType,
+    *,
+    columns_of: ColumnsOf | None = None,
+    joins: bool = False,
+) -> WritePlan:
     """Plan a write of rows of a schema to a table, or to a new one.
 
     Parameters
@@ -149,6 +158,8 @@ def plan_write(target: WriteTarget, data: StructType, *, columns_of: ColumnsOf |
         The schema of the rows.
     columns_of
         Given where another engine than `write_rows` evaluates the table's expressions, see `plan_rows`.
+    joins
+        Whoever asks finds the rows of the table that written ones take the place of, see `plan_replacement`.
 
     Raises
     ------
@@ -163,6 +174,10 @@ def plan_write(target: WriteTarget, data: StructType, *, columns_of: ColumnsOf |
         evaluated here.
     InvariantViolationError
         A column that must have values has none.
+    NotADeltaTableError
+        Rows that match written ones are to be replaced, and there is no table.
+    UnsupportedOperationError
+        Rows that match written ones are to be replaced, and nobody finds them.
     """
     intent, snapshot, storage = target.intent, target.snapshot, target.storage
     options, streaming = intent.options, intent.streaming
@@ -170,6 +185,8 @@ def plan_write(target: WriteTarget, data: StructType, *, columns_of: ColumnsOf |
         snapshot.table_state.check_writable()
         if intent.overwrite and options.data_change and not options.replaces_everything:
             check_may_remove(snapshot, "overwrite")
+    if snapshot is None and intent.replaces_matches:
+        raise NO_TABLE_AT_PATH(path=storage.url)
     if snapshot is None or options.replace_table:
         outcome = _plan_new_table(storage, data, options, snapshot)
     else:
@@ -182,6 +199,8 @@ def plan_write(target: WriteTarget, data: StructType, *, columns_of: ColumnsOf |
     state = outcome.state
     rows = plan_rows(data, state, timezone=zone, columns_of=columns_of, implicit=streaming)
     overwrite_scope = plan_overwrite(intent, state, zone, is_new=snapshot is None)
+    if overwrite_scope.kind == JOINED and not joins:
+        raise REPLACE_ON_OR_USING_NEEDS_SESSION(table=storage.url)
     if snapshot is not None and options.replace_table and overwrite_scope.kind == MATCHING:
         check_kept_files(snapshot, state)
     stored = state.schema
@@ -285,7 +304,8 @@ def _without_clustering(outcome: _Outcome, options: WriteOptions) -> _Outcome:
     Source: delta-spark, `ImplicitMetadataOperation.getNewDomainMetadata`.
     """
     before = outcome.before
-    if before is None or options.replace_where is not None or options.cluster_by is not None:
+    spares = options.replace_where is not None or options.replaces_matches
+    if before is None or spares or options.cluster_by is not None:
         return outcome
     if not outcome.state.supports(CLUSTERING) or not before.clustering_columns:
         return outcome

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from delta_ds.kernel.format.expressions.tree import quote_name
+from delta_ds.kernel.format.options.write import with_call
+from delta_ds.spark.base.schema import dotted
 from delta_ds.spark.base.sql_grammar.grammar import properties_in
+from delta_ds.spark.base.sql_grammar.literals import sql_literal
 from delta_ds.spark.base.sql_grammar.statements import (
     Assignments,
     Delete,
@@ -25,6 +29,10 @@ from delta_ds.spark.base.sql_grammar.tokens import Parameters, SqlSyntaxError, T
 
 _WHENS = (("WHEN", "MATCHED"), ("WHEN", "NOT", "MATCHED"))
 _QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "MAP", "REDUCE")
+# Where a query may begin inside a condition, Spark's parser would know better.
+_QUERY_BEGINS = tuple(start for word in _QUERY if word != "FROM" for start in ((word,), ("(", word)))
+# What may stand behind the target of an INSERT, and is no alias.
+_BEHIND_TARGET = ("BY", "REPLACE", "PARTITION", "IF", "(")
 
 
 def parse_dml(text: str, parameters: Parameters | None = None) -> RowStatement | None:
@@ -191,6 +199,92 @@ def _values(tokens: Tokens) -> Assignments:
 # --- INSERT
 
 
+def insert_overwrite(statement: Insert) -> str:
+    """`INSERT ... REPLACE USING` and `REPLACE ON` as a statement of Spark's grammar, which has options for the two.
+
+    >>> insert = parse_dml("INSERT INTO t REPLACE USING (id) SELECT * FROM s")
+    >>> insert_overwrite(insert)
+    "INSERT OVERWRITE TABLE `t` WITH ('replaceUsing' = 'id') SELECT * FROM s"
+    """
+    listed = ", ".join(
+        f"{sql_literal(name)} = {sql_literal(text)}" for name, text in insert_options(statement).items()
+    )
+    words = [
+        "" if statement.ctes is None else str(statement.ctes),
+        "INSERT WITH SCHEMA EVOLUTION OVERWRITE TABLE"
+        if statement.schema_evolution
+        else "INSERT OVERWRITE TABLE",
+        dotted(statement.target),
+        f"WITH ({listed})",
+        "BY NAME" if statement.by_name else "",
+        str(statement.query),
+    ]
+    return " ".join(filter(None, words))
+
+
+def insert_options(statement: Insert) -> dict[str, str]:
+    """The options of an INSERT: those that it lists, and those that its other words stand for.
+
+    Raises
+    ------
+    InvalidOptionError
+        One is given by both.
+    """
+    options = dict(statement.options)
+    if statement.replace_using:
+        names = (".".join(name) for name in statement.replace_using)
+        options = with_call(options, "replaceUsing", ", ".join(map(quote_name, names)))
+    if statement.replace_on is not None:
+        options = with_call(options, "replaceOn", str(statement.replace_on))
+        options = with_call(options, "targetAlias", statement.alias or statement.target[-1])
+    return options
+
+
+def _replacing(tokens: Tokens, target: Name, evolution: bool, ctes: SqlText | None) -> Insert | None:
+    """`[AS a] [WITH (...)] [BY NAME] REPLACE USING (a, b) | ON condition` and a query; of all else nothing is read.
+
+    Source: Databricks SQL, `INSERT INTO`; Spark's `SqlBaseParser.g4`, `insertIntoReplaceUsing`.
+    """
+    before = tokens.at
+    ends = any(tokens.follows(word) for word in (*_QUERY, *_BEHIND_TARGET))
+    alias = None if ends else _alias(tokens)
+    options = properties_in(tokens) if tokens.follows("WITH", "(") and tokens.take("WITH") else {}
+    by_name = tokens.take("BY", "NAME")
+    using: tuple[Name, ...] = ()
+    on = None
+    if alias is None and tokens.take("REPLACE", "USING"):
+        using = tokens.names(brackets=True)
+    elif tokens.take("REPLACE", "ON"):
+        on = tokens.until(*_QUERY_BEGINS)
+    else:
+        tokens.at = before
+        return None
+    return Insert(
+        target,
+        _query_with_alias(tokens),
+        by_name=by_name,
+        schema_evolution=evolution,
+        ctes=ctes,
+        options=options,
+        replace_using=using,
+        replace_on=on,
+        alias=alias,
+    )
+
+
+def _query_with_alias(tokens: Tokens) -> SqlText:
+    """A query, or one in brackets with a name, by which the condition of `REPLACE ON` may call its rows."""
+    before, first = tokens.at, tokens.token().start
+    if tokens.take("("):
+        tokens.until()
+        tokens.need(")")
+        if _alias(tokens, "UNION", "INTERSECT", "EXCEPT", "MINUS", "ORDER", "LIMIT") is not None:
+            whole = tokens.between(first, tokens.token(-1).end)
+            return SqlText(f"SELECT * FROM {whole}", whole.offset)
+    tokens.at = before
+    return _query(tokens)
+
+
 def _insert(tokens: Tokens, ctes: SqlText | None) -> Insert:
     schema_evolution = tokens.take("WITH", "SCHEMA", "EVOLUTION")
     overwrite = tokens.take("OVERWRITE")
@@ -198,6 +292,8 @@ def _insert(tokens: Tokens, ctes: SqlText | None) -> Insert:
         tokens.need("INTO")
     tokens.take("TABLE")
     target = tokens.name()
+    if not overwrite and (replacing := _replacing(tokens, target, schema_evolution, ctes)) is not None:
+        return replacing
     options = properties_in(tokens) if tokens.follows("WITH", "(") and tokens.take("WITH") else {}
     if not overwrite and tokens.take("REPLACE", "WHERE"):
         # Where a query may begin inside a condition, Spark's parser would know better.

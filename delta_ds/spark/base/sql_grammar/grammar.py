@@ -52,6 +52,8 @@ HEADS = (
     rf"|alter{_then(_word('table'))}"
     rf"|replace{_then(_word('table'))}"
     rf"|create{_then('(?:' + _word('table') + '|or' + _then('replace' + _then(_word('table'))) + ')')})"
+    # Of INSERT, behind its target.
+    rf"|(?i:(?<![A-Za-z0-9_])replace{_then(_word('using|on'))})"
 )
 
 

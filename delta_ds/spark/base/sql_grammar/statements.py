@@ -256,6 +256,17 @@ class Insert:
     ctes: SqlText | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     """Of the write: `WITH (name = value)`."""
+    replace_using: tuple[Name, ...] = ()
+    """Of `REPLACE USING (a, b)`: rows of the table with the values of a written row in these columns are replaced."""
+    replace_on: SqlText | None = None
+    """Of `REPLACE ON condition`: rows of the table for which it holds with a written row are replaced."""
+    alias: str | None = None
+    """What the condition of `REPLACE ON` calls the table."""
+
+    @property
+    def replaces_matches(self) -> bool:
+        """Whether written rows say which rows of the table they take the place of."""
+        return bool(self.replace_using) or self.replace_on is not None
 
 
 RowStatement: TypeAlias = Delete | Update | Merge | Insert

@@ -13,16 +13,14 @@ from delta_ds.conditions.dml import UNSUPPORTED_SUBQUERY
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.expressions.tree import (
     Call,
-    Column,
     Expression,
     columns,
     conjuncts,
-    map_columns,
     postorder,
+    without_qualifier,
 )
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
-from delta_ds.records import replace
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
 
@@ -84,7 +82,7 @@ class ConnectExpressions:
             return []
         parts = (p for whole in _parsed(condition.source, None) for p in conjuncts(whole) if not _moves(p))
         return [
-            _without_qualifier(part, alias)
+            without_qualifier(part, alias)
             for part in parts
             if all(len(c.path) > 1 and c.path[0].lower() == alias.lower() for c in columns(part))
         ]
@@ -191,17 +189,9 @@ def _parsed(source: Any, alias: str | None) -> list[Expression]:
     except DeltaError:
         # Spark understands more than the kernel; then no file is skipped.
         return []
-    return [_without_qualifier(tree, alias) if alias else tree]
+    return [without_qualifier(tree, alias) if alias else tree]
 
 
 def _moves(tree: Expression) -> bool:
     """Whether an expression depends on the current time, whose value changes with each binding."""
     return any(isinstance(node, Call) and node.name in _MOVING for node in postorder(tree))
-
-
-def _without_qualifier(tree: Expression, alias: str) -> Expression:
-    def bare(column: Column) -> Column:
-        qualified = len(column.path) > 1 and column.path[0].lower() == alias.lower()
-        return replace(column, path=column.path[1:]) if qualified else column
-
-    return map_columns(tree, bare)

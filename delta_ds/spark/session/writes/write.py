@@ -9,9 +9,10 @@ Source: delta-spark, `CreateDeltaTableCommand`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
+from delta_ds.conditions.options import REPLACE_ON_OR_USING_NEEDS_SESSION
 from delta_ds.events.reading import OPTION_PASSED_OVER
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.operations import (
@@ -19,6 +20,7 @@ from delta_ds.kernel.format.operations import (
     CREATE_TABLE_AS_SELECT,
     REPLACE_TABLE_AS_SELECT,
 )
+from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.options.write import ERROR, IGNORE, REPORT_FOLDER_OPTION, NewTableOptions
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
@@ -32,8 +34,10 @@ from delta_ds.spark.engines.session_facts import facts_of
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.writes.columns import align
 from delta_ds.spark.session.writes.request import (
+    BY_PLACE,
     MAKE_TABLE,
     SAVE,
+    Table,
     WriteRequest,
     complete_options,
     existing_table,
@@ -44,7 +48,33 @@ from delta_ds.spark.session.writes.request import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from delta_ds.kernel.format.options.session_facts import SessionFacts
+    from delta_ds.kernel.transaction.write.intent import WriteIntent
     from delta_ds.spark.engines.seam.writes import Writes
+
+
+class Replacement(Protocol):
+    """What finds the rows that written ones take the place of: a command, which stands above all writes."""
+
+    def __call__(
+        self,
+        source: DataFrame,
+        intent: WriteIntent,
+        aligned: Callable[[DataFrame], DataFrame],
+        store: Mapping[str, str],
+        *,
+        by_place: bool = False,
+    ) -> None:
+        """Write rows; see `commands/replace.py`."""
+        ...
+
+
+_replacements: list[Replacement] = []
+
+
+def use_replacement(run: Replacement) -> None:
+    """Say who replaces rows that match written ones, in all sessions."""
+    _replacements[:] = [run]
 
 
 def write(request: WriteRequest) -> None:
@@ -68,8 +98,15 @@ def write(request: WriteRequest) -> None:
     # What no table can honour is refused before one is looked at.
     intent = batch_intent(options, OVERWRITE if overwrite else APPEND)
     rows = request.rows
+    table: Table | None = None
     if request.way.is_aligned:
         table = existing_table(spark, options, request.way.call)
+    elif intent.replaces_matches:
+        table = find_table(spark, options)
+    if table is not None and intent.replaces_matches:
+        _replace_matches(request, intent, table, facts, {k: v for k, v in options.items() if is_of_store(k)})
+        return
+    if table is not None:
         rows = align(rows, table, request.way, intent.options, facts)
     elif (
         request.mode == IGNORE and path_option(options) is not None and find_table(spark, options) is not None
@@ -84,6 +121,21 @@ def write(request: WriteRequest) -> None:
             # Constants that no column can hold are told first.
             writes.check_constants(rows)
         raise
+
+
+def _replace_matches(
+    request: WriteRequest, intent: WriteIntent, table: Table, facts: SessionFacts, store: Mapping[str, str]
+) -> None:
+    """Write rows in the place of those that they match: a command, which has the session find them."""
+    way, writes = request.way, engine_of(request.rows.sparkSession).writes
+
+    def aligned(rows: DataFrame) -> DataFrame:
+        return align(rows, table, way, intent.options, facts) if way.is_aligned else rows
+
+    if not _replacements:
+        raise REPLACE_ON_OR_USING_NEEDS_SESSION(table=table.address)
+    with writes.overflow_of_inserts():
+        _replacements[0](request.rows, intent, aligned, store, by_place=way.columns == BY_PLACE)
 
 
 def insert_rows(df: DataFrame, options: Mapping[str, str], overwrite: bool) -> None:

@@ -24,6 +24,7 @@ from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.sql_grammar.defaults import with_defaults
+from delta_ds.spark.base.sql_grammar.dml_grammar import insert_options
 from delta_ds.spark.base.table_names import path_of_parts, without_path
 from delta_ds.spark.engines.session_facts import facts_of
 from delta_ds.spark.session.writes.request import (
@@ -61,7 +62,7 @@ def insert(call: Call, statement: Insert) -> None:
     assert path is not None, "other targets are Spark's"
     if statement.if_not_exists:
         raise INSERT_IF_PARTITION_NOT_EXISTS(table=path)
-    options = {**without_path(statement.options), "path": path}
+    options = {**without_path(insert_options(statement)), "path": path}
     if statement.schema_evolution:
         options["mergeSchema"] = "true"
     table = existing_table(call.spark, {"path": path}, "INSERT")
@@ -82,6 +83,9 @@ class _Insert:
         """The write that it asks for."""
         statement = self._statement
         mode = OVERWRITE if statement.overwrite else APPEND
+        if statement.replaces_matches:
+            way = INSERT_BY_NAME if statement.by_name else INSERT
+            return WriteRequest(self._query(str(statement.query)), way, OVERWRITE, options)
         if statement.replace_where is not None:
             rows = self._query(str(statement.query))
             return WriteRequest(rows, INSERT, OVERWRITE, options, replaced=str(statement.replace_where))

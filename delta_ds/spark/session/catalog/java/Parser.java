@@ -63,6 +63,9 @@ public final class Parser implements InvocationHandler {
         Object parameters = arguments.length > 1 && arguments[1] instanceof ParameterContext ? arguments[1] : null;
         List found = (List) Python.ask("parse", session, new Object[] {text, parameters});
         if (found == null) return null;
+        if (found.size() == 1) { // the same in the grammar of Spark, without parameters
+            return Secrets.hidden(session, text, delegate.parsePlan((String) found.get(0)));
+        }
         if (found.get(0) == null) {
             throw syntaxError(text, (String) found.get(1), (Map) found.get(2), ((Number) found.get(3)).intValue());
         }

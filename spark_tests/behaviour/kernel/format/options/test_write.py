@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.format.options.session_facts import REFUSE
+from delta_ds.kernel.format.options.session_facts import REFUSE, SETTINGS_OPTION
 from delta_ds.kernel.format.options.write import WRITE_OPTIONS, WriteOptions, parse_write_options
 
 
@@ -69,7 +69,10 @@ def test_secrets_are_not_shown_and_survive_pickling() -> None:
 
 @given(st.text(min_size=1).filter(lambda s: s.lower() not in {o.name.lower() for o in WRITE_OPTIONS}))
 def test_no_unknown_name_passes_where_all_are_refused(name: str) -> None:
-    if name.lower().startswith(("storage.", "delta.", "fs.", "spark.hadoop.fs.")) or name.lower() == "paths":
+    if name.lower().startswith(("storage.", "delta.", "fs.", "spark.hadoop.fs.")) or name.lower() in (
+        "paths",
+        SETTINGS_OPTION.lower(),
+    ):
         return
     with pytest.raises(InvalidOptionError, match="unknown write option"):
         parse_write_options({"path": "/t", name: "1"}, overwrite=False, unknown=REFUSE)
@@ -89,8 +92,16 @@ def test_a_collection_is_never_taken_for_its_text(option: str, value: Any) -> No
         parse_write_options({option: value}, overwrite=False)
 
 
-@pytest.mark.parametrize("name", ["replaceUsing", "replaceon", "targetAlias"])
-@pytest.mark.parametrize("unknown", [None, "ignore", "near"])
-def test_options_that_would_spare_rows_are_not_passed_over(name: str, unknown: str | None) -> None:
-    with pytest.raises(InvalidOptionError, match=f"{name}.*use `replaceWhere`"):
-        parse_write_options({"path": "/t", name: "id"}, overwrite=True, unknown=unknown)
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("id", ("id",)), (" id , K,id", ("id", "K")), ("`a, b`, `c``d`", ("a, b", "c`d")), ("a.b", ("a.b",))],
+)
+def test_key_columns_are_listed_each_once(text: str, columns: tuple[str, ...]) -> None:
+    found = parse_write_options({"path": "/t", "replaceUsing": text}, overwrite=True)
+    assert (found.replace_using, found.key_columns, found.replaces_matches) == (text, columns, True)
+
+
+@pytest.mark.parametrize("text", ["", ",", "id,", " , id", "`id"])
+def test_key_columns_without_a_name_are_refused(text: str) -> None:
+    with pytest.raises(InvalidOptionError, match="replaceUsing"):
+        parse_write_options({"path": "/t", "replaceUsing": text}, overwrite=True)

@@ -300,6 +300,15 @@ _TRANSACTION = {
 _PROPERTY = "delta.appendOnly"
 _DESCRIPTION = NewTableOptions("CREATE TABLE AS SELECT", description="told").text()
 
+# What is replaced follows from written rows: a command of a session has to find it, and plans here have none.
+_MADE = Refused("DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING")
+_NONE_THERE = Refused("DELTA_PATH_DOES_NOT_EXIST")
+MATCHES = {
+    NEW: [10, 11, 12], NEW_OVER: _NONE_THERE, ADDED: [1, 2, 10, 11, 12], TABLE: _MADE,
+    REPLACED: Refused("DELTA_REPLACE_ON_OR_USING_NEEDS_SESSION"),
+    PARTITIONS: Refused("DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING"),
+}  # fmt: skip
+
 ASKED: dict[str, Asked] = {
     "path": Asked("{folder}", _ids, {**_everywhere(ILLEGAL), NEW_STREAM: ILLEGAL, STREAM: ILLEGAL}),
     "mergeSchema": Asked(
@@ -316,6 +325,16 @@ ASKED: dict[str, Asked] = {
             NEW: [10, 11, 12], ADDED: [1, 2, 10, 11, 12], REPLACED: [2, 10, 11, 12], TABLE: [2, 10, 11, 12],
             PARTITIONS: Refused("DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE"),
         },
+    ),
+    "replaceUsing": Asked("id", _ids, MATCHES, wrong="id,"),
+    "replaceOn": Asked("t.id = p", _ids, MATCHES, beside={"targetAlias": "t"}),
+    "targetAlias": Asked(
+        "t", _ids,
+        {
+            NEW: [10, 11, 12], ADDED: [1, 2, 10, 11, 12], REPLACED: [2, 10, 11, 12], TABLE: [2, 10, 11, 12],
+            PARTITIONS: Refused("DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE"),
+        },
+        beside={"replaceWhere": "t.id = 1 or T.ID > 9"},
     ),
     "partitionOverwriteMode": Asked(
         "Dynamic", _ids, {NEW: [10, 11, 12], ADDED: [1, 2, 10, 11, 12], REPLACED: [2, 10, 11, 12]}, wrong="some",
@@ -376,11 +395,22 @@ ASKED: dict[str, Asked] = {
 
 # Where delta-spark drops an option, which is told by an event here: it counts where a table may be there.
 # Source: delta-spark, `DeltaCatalog.createDeltaTable`; the records of `test_recorded_writes`.
-PASSED_OVER = {
+PASSED_OVER: dict[tuple[str, str, str], Any] = {
     ("userMetadata", "saveAsTable", NEW): None,
     ("userMetadata", "CREATE TABLE AS, writeTo.create", NEW): None,
     ("userMetadata", "REPLACE TABLE AS, writeTo.replace", TABLE): None,
 }
+# A statement, or a call, that makes a table has no rows to replace.
+PASSED_OVER |= {
+    (option, way, kind): _MADE
+    for option in ("replaceUsing", "replaceOn")
+    for way, kind in (
+        ("saveAsTable", NEW), ("CREATE TABLE AS, writeTo.create", NEW),
+        ("CREATE OR REPLACE TABLE AS, writeTo.createOrReplace", NEW_OVER),
+    )
+}  # fmt: skip
+# In one process the rows of both sides are at hand.
+PASSED_OVER[("replaceUsing", "DeltaLog.write", REPLACED)] = [1, 2, 10, 11, 12]
 # What a call says is not said once more, but for that of `overwritePartitions`, as in delta-spark.
 OVERRULED = ("partitionOverwriteMode",)
 _SETTINGS = {option.name: option.setting for option in WRITE_OPTIONS if option.setting is not None}
