@@ -72,9 +72,8 @@ from delta_ds.kernel.format.properties import (
     PROPERTIES,
     ROW_TRACKING_SUSPENDED,
 )
-from delta_ds.kernel.format.schema.column_mapping import transform_fields
-from delta_ds.kernel.format.schema.field_metadata import TYPE_CHANGES
-from delta_ds.kernel.format.schema.types import StructField, schema_to_json
+from delta_ds.kernel.format.schema.type_widening import without_changes
+from delta_ds.kernel.format.schema.types import schema_to_json
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.transaction.alter import row_tracking
 from delta_ds.kernel.transaction.alter.protocol import weakest_protocol
@@ -347,11 +346,7 @@ def _protection_reason(snapshot: Snapshot) -> str | None:
 
 def _forget_type_changes(log: TableLog, feature: TableFeature) -> None:
     txn = log.start_transaction()
-
-    def bare(column: StructField) -> StructField:
-        return replace(column, metadata={k: v for k, v in column.metadata.items() if k != TYPE_CHANGES})
-
-    schema = transform_fields(txn.metadata.schema, bare)
+    schema = without_changes(txn.metadata.schema)
     if schema != txn.metadata.schema:
         txn.set_metadata(replace(txn.metadata, schema_string=schema_to_json(schema)))
         txn.commit(DROP_FEATURE, {"featureName": feature.name, "truncateHistory": False})

@@ -92,7 +92,7 @@ _FUNCTIONS = _names(
         "kernel.transaction.alter.properties": (
             "add_feature_support set_properties unset_properties upgrade_table_protocol"
         ),
-        "kernel.transaction.alter.schema_change": "replace_columns",
+        "kernel.transaction.alter.schema_change": "replace_columns replace_columns_of_empty",
         "kernel.commands.convert_to_delta": "convert_to_delta",
         "kernel.commands.dml.candidates": "all_evaluable candidate_files distinct_partitions usable_predicate "
         "with_row_counts",

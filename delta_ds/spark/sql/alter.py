@@ -17,7 +17,7 @@ from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.format.schema.types import StructField, StructType
 from delta_ds.kernel.transaction.alter import columns as alter_columns
 from delta_ds.kernel.transaction.alter.change_column import change_columns
-from delta_ds.kernel.transaction.alter.schema_change import replace_columns
+from delta_ds.kernel.transaction.alter.schema_change import replace_columns, replace_columns_of_empty
 from delta_ds.spark.api.table import DeltaTable
 from delta_ds.spark.base.ddl_types import to_kernel
 from delta_ds.spark.base.schema import dotted, quoted
@@ -35,8 +35,16 @@ _Change = Mapping[str, Any]
 _COLUMNS = "columns"
 
 
-def alter_table(spark: SparkSession, table: OpenTable, changes: Sequence[_Change]) -> None:
+def alter_table(
+    spark: SparkSession, table: OpenTable, changes: Sequence[_Change], columns: str | None = None
+) -> None:
     """Make changes in their order; those of one kind that belong together are one commit.
+
+    Parameters
+    ----------
+    columns
+        All columns after changes that a pipeline of Spark makes, in JSON: they take the place of those of a table that
+        it has emptied. None for changes of anybody else.
 
     Raises
     ------
@@ -44,12 +52,21 @@ def alter_table(spark: SparkSession, table: OpenTable, changes: Sequence[_Change
         A change is not possible; those before it were made.
     """
     target = DeltaTable.forPath(spark, table.path, table.store)
-    if _replaces_columns(table, changes):
+    if columns is not None and not table.snapshot.live_files().num_rows:
+        run(target._handle.log, replace_columns_of_empty, _columns(columns))
+        changes = [change for change in changes if "column" not in change]
+    elif _replaces_columns(table, changes):
         added = [_new_column(change).field for change in changes if change["kind"] == "AddColumn"]
         run(target._handle.log, replace_columns, StructType(tuple(added)))
         return
     for kind, group in groupby(changes, key=_group):
         _alter(spark, table, target, kind, list(group))
+
+
+def _columns(described: str) -> StructType:
+    from pyspark.sql.types import StructType as SparkStructType
+
+    return to_kernel(SparkStructType.fromJson(json.loads(described)).fields)
 
 
 def _replaces_columns(table: OpenTable, changes: Sequence[_Change]) -> bool:

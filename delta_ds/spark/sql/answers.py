@@ -272,10 +272,8 @@ def _create(spark: SparkSession, definition: JavaObject, rows: JavaObject | None
     create_table(spark, definition, None)
 
 
-def _alter(
-    spark: SparkSession, jtable: JavaObject, namespace: JavaObject, name: str, changes: JavaObject
-) -> None:
-    alter_table(spark, opened(jtable), [dict(change) for change in changes])
+def _alter(spark: SparkSession, jtable: JavaObject, changes: JavaObject, columns: str | None) -> None:
+    alter_table(spark, opened(jtable), [dict(change) for change in changes], columns)
 
 
 def _truncate(spark: SparkSession, jtable: JavaObject) -> None:

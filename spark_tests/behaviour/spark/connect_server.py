@@ -10,6 +10,7 @@ import importlib.metadata
 import multiprocessing
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -113,11 +114,46 @@ def connect_client(folder: Path) -> Iterator[Client]:
         assert server.stdout is not None
         started = server.stdout.readline()
         assert started == "ready\n", (folder / "server.log").read_text()[-4000:]
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, spawn, _connect, (f"sc://127.0.0.1:{port}", str(client_folder))) as pool:
-            yield Client(pool, server_folder, client_folder)
+        with client_of(f"sc://127.0.0.1:{port}", server_folder, client_folder) as client:
+            yield client
         server.stdin.close()
         server.wait(SECONDS)
+
+
+@contextmanager
+def server_of_ours(folder: Path) -> Iterator[str]:
+    """Run `python -m delta_ds connect-server` in a folder; what clients give to `SparkSession.builder.remote`."""
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+    }
+    command = [sys.executable, "-m", "delta_ds", "connect-server", "--port", "0"]
+    command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    with (
+        open(folder / "server.log", "w") as log,
+        subprocess.Popen(
+            command, cwd=folder, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            stdout=subprocess.PIPE, stderr=log, text=True,
+        ) as process,
+    ):  # fmt: skip
+        assert process.stdout is not None
+        started = process.stdout.readline()
+        assert started.startswith("serving sc://"), (folder / "server.log").read_text()[-4000:]
+        yield started.split()[1]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0
+
+
+@contextmanager
+def client_of(url: str, server_folder: Path, folder: Path) -> Iterator[Client]:
+    """A client of a server, in a process and folder of its own."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, _connect, (url, str(folder))) as pool:
+        yield Client(pool, server_folder, folder)
 
 
 def make_python(folder: Path) -> Path:

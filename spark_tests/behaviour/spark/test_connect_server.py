@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +13,13 @@ import delta_ds
 from delta_ds import DeltaTable
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.spark.connect_server import settings_of
-from spark_tests.behaviour.spark.connect_server import SECONDS, Client, _connect, another_session
+from spark_tests.behaviour.spark.connect_server import (
+    SECONDS,
+    Client,
+    another_session,
+    client_of,
+    server_of_ours,
+)
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow]
 
@@ -29,32 +29,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
     folder = tmp_path_factory.mktemp("connect_server")
     (folder / "client").mkdir()
-    settings = {
-        "spark.master": "local[2]",
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.session.timeZone": "UTC",
-    }
-    command = [sys.executable, "-m", "delta_ds", "connect-server", "--port", "0"]
-    command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    with (
-        open(folder / "server.log", "w") as log,
-        subprocess.Popen(
-            command, cwd=folder, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-            stdout=subprocess.PIPE, stderr=log, text=True,
-        ) as process,
-    ):  # fmt: skip
-        assert process.stdout is not None
-        started = process.stdout.readline()
-        assert started.startswith("serving sc://"), (folder / "server.log").read_text()[-4000:]
-        spawn = multiprocessing.get_context("spawn")
-        url = started.split()[1]
-        with ProcessPoolExecutor(1, spawn, _connect, (url, str(folder / "client"))) as pool:
-            yield Client(pool, folder, folder / "client")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(SECONDS) == 0
+    with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as client:
+        yield client
 
 
 def run(spark: SparkSession, *texts: str) -> list[list[tuple[Any, ...]]]:

@@ -24,6 +24,7 @@ WITH_PSEUDO_CODE = frozenset({"docs/conflict-matrix.md"})
 TAGS = {"python": {"check"}, "bash": {"check"}}
 # Pages whose examples need servers or clusters: the tests that run them, and the tags that these know.
 RUN_ELSEWHERE = {
+    "docs/guide/pipelines.md": ("spark_tests/behaviour/spark/test_pipelines.py", set[str]()),
     "docs/clusters.md": ("spark_tests/faults/clusters/test_packages.py", set[str]()),
     "docs/storage.md": ("spark_tests/engines/stores/test_storage_page.py", {"session", "spark"}),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from delta_ds.kernel.format.schema.column_mapping import transform_fields
 from delta_ds.kernel.format.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.format.schema.types import (
     BYTE,
@@ -66,6 +67,15 @@ def is_wider(old: DataType, new: DataType) -> bool:
 
 def _holds(old: DecimalType, new: DecimalType) -> bool:
     return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+
+
+def without_changes(schema: StructType) -> StructType:
+    """The schema without the record of what its types were, as a table without files of those types has it."""
+
+    def bare(field: StructField) -> StructField:
+        return replace(field, metadata={k: v for k, v in field.metadata.items() if k != TYPE_CHANGES})
+
+    return transform_fields(schema, bare)
 
 
 def record_changes(new: StructType, old: StructType, *, table_version: int | None = None) -> StructType:

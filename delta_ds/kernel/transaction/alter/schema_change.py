@@ -20,14 +20,14 @@ from delta_ds.conditions.columns import (
 )
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.format.actions import Metadata
-from delta_ds.kernel.format.expressions.dependents import check_unused
+from delta_ds.kernel.format.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.format.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.format.operations import REPLACE_COLUMNS, Operation
 from delta_ds.kernel.format.properties import DATA_SKIPPING_STATS_COLUMNS, ENABLE_TYPE_WIDENING
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT, EXISTS_DEFAULT, IDENTITY_PREFIX
 from delta_ds.kernel.format.schema.new_schema import check_new_schema
-from delta_ds.kernel.format.schema.type_widening import can_widen, record_changes
+from delta_ds.kernel.format.schema.type_widening import can_widen, record_changes, without_changes
 from delta_ds.kernel.format.schema.types import (
     VOID,
     ArrayType,
@@ -38,6 +38,7 @@ from delta_ds.kernel.format.schema.types import (
     schema_to_json,
 )
 from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.transaction.alter.clustering import resolve_columns
 from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.records import dataclass, replace
 
@@ -224,11 +225,68 @@ def replace_columns(log: TableLog, columns: StructType) -> int:
     return commit(log, lambda state: plan_replaced_columns(state, columns))
 
 
+def replace_columns_of_empty(log: TableLog, columns: StructType) -> int:
+    """Give a table without files other columns, whatever it had before: there is no row to lose or to read anew.
+
+    What a column has beside its type, comment and nullability stays. A table with files is changed as by
+    `replace_columns`.
+
+    Parameters
+    ----------
+    log
+        The table.
+    columns
+        All columns it shall have, with plain names; comments are in the metadata.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The table has identity columns, or cannot be clustered as it is any more; what `replace_columns` refuses.
+    SchemaError
+        Names no table may have; an expression of the table uses or makes a column that is left out or retyped.
+    DeltaConcurrentModificationException
+        Rows were added meanwhile.
+    """
+    txn = log.start_transaction()
+    plan = plan_replaced_columns if txn.recorded_scan().num_files else plan_columns_of_empty
+    return _commit(txn, plan(_state(txn), columns))
+
+
+def plan_columns_of_empty(state: TableState, columns: StructType) -> SchemaChange:
+    """The change that `replace_columns_of_empty` commits."""
+    _check_no_identity(state)
+    changed = _changed(state.schema, columns)
+    assert isinstance(changed, StructType)
+    # No file has a name or a type from before.
+    named = zip(changed, columns, strict=True)
+    schema = without_changes(StructType(tuple(replace(field, name=new.name) for field, new in named)))
+    for field in state.schema:
+        new = schema.find(field.name)
+        if new is not None and new.type == field.type:
+            continue
+        check_unused(state.schema, state.properties, (field.name,), state.table, change="dropped or retyped")
+        if new is not None:
+            check_generated_type((field.name,), field, new.type, state.table)
+    clustering = [quote(column) for column in state.clustering_columns]
+    resolve_columns(schema, clustering, state.properties, state.table)
+    shown = [field_in_history((field.name,), field) for field in columns]
+    return SchemaChange(with_schema(state.metadata, schema), REPLACE_COLUMNS, {"columns": shown})
+
+
+def _check_no_identity(state: TableState) -> None:
+    if any(key.startswith(IDENTITY_PREFIX) for field in state.schema for key in field.metadata):
+        raise IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED(table=state.table)
+
+
 def plan_replaced_columns(state: TableState, columns: StructType) -> SchemaChange:
     """The change that `replace_columns` commits."""
     old = state.schema
-    if any(key.startswith(IDENTITY_PREFIX) for field in old for key in field.metadata):
-        raise IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED(table=state.table)
+    _check_no_identity(state)
 
     def refused(details: str) -> UnsupportedOperationError:
         return UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP(

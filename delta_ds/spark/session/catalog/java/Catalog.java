@@ -266,7 +266,7 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
         Table table = loadTable(ident);
         if (!(table instanceof DeltaTable)) return super.alterTable(ident, changes);
-        Python.ask("alter", new Object[] {table, ident.namespace(), ident.name(), Changes.told(changes)});
+        Python.ask("alter", new Object[] {table, Changes.told(changes), Changes.ofPipeline(table.schema(), changes)});
         return loadTable(ident);
     }
 

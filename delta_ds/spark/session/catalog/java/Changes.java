@@ -4,10 +4,14 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.constraints.Check;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
 import scala.collection.immutable.VectorBuilder;
 
 /** The changes of ALTER TABLE as maps of texts, which Python reads without asking back. */
@@ -17,6 +21,33 @@ final class Changes {
         TableChange[] ordered = ordered(changes);
         for (int i = 0; i < ordered.length; i++) found.add(told(ordered[i]));
         return found;
+    }
+
+    /**
+     * All columns as JSON once a pipeline of Spark has made changes that rows stand in the way of; null for other changes.
+     * It truncates a table before, and asks for what the table's new definition needs.
+     */
+    static String ofPipeline(StructType columns, TableChange[] changes) {
+        boolean replaces = false;
+        VectorBuilder made = new VectorBuilder();
+        for (int i = 0; i < changes.length; i++) {
+            if (!(changes[i] instanceof TableChange.ColumnChange)) continue;
+            made.addOne(changes[i]);
+            replaces |= changes[i] instanceof TableChange.DeleteColumn
+                || changes[i] instanceof TableChange.UpdateColumnType
+                || changes[i] instanceof TableChange.UpdateColumnNullability;
+        }
+        if (!replaces || !isPipeline()) return null;
+        return CatalogV2Util.applySchemaChanges(columns, (Seq) made.result(), Option.empty(), "ALTER TABLE").json();
+    }
+
+    /** Nothing else tells who calls a catalog. */
+    private static boolean isPipeline() {
+        StackTraceElement[] calls = Thread.currentThread().getStackTrace();
+        for (int i = 0; i < calls.length; i++) {
+            if (calls[i].getClassName().startsWith("org.apache.spark.sql.pipelines.")) return true;
+        }
+        return false;
     }
 
     /** Changes of columns that are there: those of a column together, columns in the order that delta-spark's hash map

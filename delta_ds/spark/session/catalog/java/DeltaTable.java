@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
@@ -16,6 +17,8 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -26,7 +29,7 @@ import scala.collection.immutable.VectorBuilder;
  * A table of ours as a catalog hands it to Spark. It only describes: the rule Relations puts a scan in the place of each
  * read, and a command in the place of each write, before Spark plans either; the rule Streams does so for streams.
  */
-public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable {
+public class DeltaTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, TruncatableTable {
     private final String name;
     private final Object opened;
     private final String id;
@@ -109,6 +112,12 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
 
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
         throw new IllegalStateException("a write of " + name + " was not taken over: the rule pydelta.Relations did not run");
+    }
+
+    /** Spark's pipelines merge changes only into tables that have it; all commands on rows take UnresolvedCommands over. */
+    public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+        throw new IllegalStateException(
+            "a " + info.command() + " on " + name + " was not taken over: the rule pydelta.UnresolvedCommands did not run");
     }
 
     public boolean truncateTable() {

@@ -189,7 +189,7 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
 
     public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
         Table table = loadTable(ident);
-        ask("alter", new Object[] {table, ident.namespace(), ident.name(), Changes.told(changes)});
+        ask("alter", new Object[] {table, Changes.told(changes), Changes.ofPipeline(table.schema(), changes)});
         return loadTable(ident);
     }
 

@@ -7,14 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.exceptions import DeltaError
+from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError
 from delta_ds.kernel.format.schema.column_mapping import strip
-from delta_ds.kernel.format.schema.types import INTEGER, LONG, ArrayType, MapType, StructField, StructType
+from delta_ds.kernel.format.schema.types import (
+    INTEGER,
+    LONG,
+    STRING,
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+)
+from delta_ds.kernel.transaction.alter import schema_change
 from delta_ds.kernel.transaction.alter.change_column import change_columns
-from delta_ds.kernel.transaction.alter.schema_change import replace_columns
+from delta_ds.kernel.transaction.alter.schema_change import replace_columns, replace_columns_of_empty
 from spark_tests.behaviour.kernel.format.schema.schemas import struct
 from spark_tests.behaviour.kernel.transaction.alter.tables import made
 
@@ -137,3 +147,83 @@ def test_nothing_is_changed_where_one_change_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DeltaError):
         change_columns(log, {"a": {"comment": "fine"}, "nosuch": {"comment": "not"}})
     assert log.snapshot().version == 0
+
+
+class TestOfEmpty:
+    """Of a table without files, whose columns may become any others."""
+
+    def test_columns_go_are_retyped_renamed_in_case_and_become_not_null(self, tmp_path: Path) -> None:
+        log = made(tmp_path, TABLE, properties={"delta.enableTypeWidening": "true", "mine": "x"})
+        wanted = StructType((StructField("ID", STRING, nullable=False), *struct(n="double").fields))
+        assert replace_columns_of_empty(log, wanted) == 1
+        snapshot = log.snapshot()
+        assert (snapshot.version, snapshot.schema) == (1, wanted)
+        assert snapshot.properties["mine"] == "x"
+        assert last_commit(log)[0] == "REPLACE COLUMNS"
+        log.write(pa.table({"ID": ["a"], "n": [1.5]}), mode="append")
+        assert log.snapshot().scan().to_arrow().to_pylist() == [{"ID": "a", "n": 1.5}]
+
+    @pytest.mark.parametrize("properties", [{}, MAPPED])
+    def test_a_table_with_files_keeps_its_columns(self, tmp_path: Path, properties: dict[str, str]) -> None:
+        log = made(tmp_path, struct(id="long", v="long"), properties=properties)
+        log.write(pa.table({"id": [1], "v": [2]}), mode="append")
+        with pytest.raises(DeltaError) as caught:
+            replace_columns_of_empty(log, struct(id="string"))
+        assert caught.value.condition == REFUSED
+        assert log.snapshot().version == 1
+        log.delete()
+        assert replace_columns_of_empty(log, struct(id="long")) == 3
+        assert log.snapshot().scan().to_arrow().column_names == ["id"]
+        assert log.snapshot(1).scan().to_arrow().to_pylist() == [{"id": 1, "v": 2}]
+
+    def test_columns_keep_their_names_in_files_and_new_ones_get_new_ids(self, tmp_path: Path) -> None:
+        log = made(tmp_path, struct(a="long", b="long"), properties=MAPPED)
+        before = {field.name: field.metadata for field in log.snapshot().schema}
+        replace_columns_of_empty(log, struct(a="string", c="long"))
+        after = {field.name: field.metadata for field in log.snapshot().schema}
+        assert after["a"] == before["a"]
+        ids = [metadata["delta.columnMapping.id"] for metadata in (*before.values(), after["c"])]
+        assert ids == [1, 2, 3]
+
+    def test_the_record_of_widened_types_goes_with_the_rows(self, tmp_path: Path) -> None:
+        log = made(tmp_path, struct(a="integer", b="long"), properties={"delta.enableTypeWidening": "true"})
+        replace_columns(log, struct(a="long", b="long"))
+        replace_columns_of_empty(log, struct(a="string"))
+        assert log.snapshot().schema == struct(a="string")
+
+    @pytest.mark.parametrize(
+        ("wanted", "described", "said"),
+        [
+            (struct(v="long"), {"properties": {"delta.constraints.c": "id > 0"}}, "CHECK constraint"),
+            (struct(id="string", v="long"), {"properties": {"delta.constraints.c": "id > 0"}}, "CHECK"),
+            (struct(v="long"), {"cluster_by": ["id"]}, "`?id`?"),
+            (
+                StructType((StructField("id", ArrayType(LONG)),)),
+                {"cluster_by": ["id"]},
+                "cannot be clustered",
+            ),
+            (struct(v="long"), {"partition_columns": ["id"]}, "id"),
+        ],
+    )
+    def test_what_the_table_needs_is_refused(
+        self, tmp_path: Path, wanted: StructType, described: dict[str, Any], said: str
+    ) -> None:
+        log = made(tmp_path, struct(id="long", v="long"), **described)
+        with pytest.raises(DeltaError, match=said):
+            replace_columns_of_empty(log, wanted)
+        assert log.snapshot().version == 0
+
+    def test_rows_that_come_meanwhile_are_not_lost(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        log = made(tmp_path, struct(id="long", v="long"))
+        plan = schema_change.plan_columns_of_empty
+
+        def planned(*arguments: Any) -> Any:
+            DeltaLog(str(tmp_path)).write(pa.table({"id": [1], "v": [2]}), mode="append")
+            return plan(*arguments)
+
+        monkeypatch.setattr(schema_change, "plan_columns_of_empty", planned)
+        with pytest.raises(DeltaConcurrentModificationException):
+            replace_columns_of_empty(log, struct(id="long"))
+        assert log.snapshot().scan().to_arrow().to_pylist() == [{"id": 1, "v": 2}]
