@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 # Those that need pyspark, and nothing of the extra `cli`.
-_PROGRAMS = ("run", "connect-server")
+_PROGRAMS = ("run", "serve", "connect-server")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,14 +71,15 @@ def _parser() -> argparse.ArgumentParser:
         "or arguments of Python, such as -m pytest.",
     )
     run.set_defaults(call=_run)
-    _add_connect_server(commands)
+    _add_servers(commands)
     return parser
 
 
-def _add_connect_server(commands: Any) -> None:
-    from delta_ds.spark.connect_server import add_command
+def _add_servers(commands: Any) -> None:
+    from delta_ds.spark import connect_server, serve
 
-    add_command(commands)
+    serve.add_command(commands)
+    connect_server.add_command(commands)
 
 
 def _run(parsed: argparse.Namespace) -> int:

@@ -21,7 +21,8 @@ from delta_ds.redaction import redacted, without
 
 _HELP = "Delta tables from the command line, without Spark. TABLE is a folder or a URL; TABLE@v5 is its version 5."
 _MORE = (
-    "Two more need pyspark: run (a program, with Delta in its sessions) and connect-server; see run --help."
+    "More need pyspark: run (a program, with Delta in its sessions), serve (for BI tools and Spark Connect), "
+    "connect-server; see run --help."
 )
 _LOOK = (
     tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, sql.sql, rows.changes,

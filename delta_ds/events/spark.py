@@ -44,6 +44,11 @@ DISTRIBUTED_PLANNING_NOT_USED = Event.warning(
     "a large table is planned on the driver",
     "see the reason; the driver needs memory for the list of files",
 )
+ENTRY_WITHOUT_COLUMNS = Event.warning(
+    "entry_without_columns table reason",
+    "a client of `pydelta serve` asked for the columns of a table whose log cannot be read, and gets none",
+    "mend the table, or drop its entry",
+)
 EXECUTORS_WITHOUT_PACKAGE = Event.warning(
     "executors_without_package reason",
     "executors lack this package, or have another version of it",

@@ -10,12 +10,17 @@ import argparse
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 DEFAULT_PORT = 15002
+# How often a server looks whether its JVM is still there.
+_LOOK_SECONDS = 1.0
 
 _ADDRESS = "spark.connect.grpc.binding.address"
 _PORT = "spark.connect.grpc.binding.port"
@@ -52,14 +57,35 @@ def add_command(commands: Any) -> None:
 
 
 def _serve(parsed: argparse.Namespace) -> int:
+    return until_ended(connect_server(parsed.port, parsed.host, settings_of(parsed.conf)))
+
+
+def until_ended(server: AbstractContextManager[str]) -> int:
+    """Run a server until SIGINT or SIGTERM, and tell where it listens; the exit status."""
     ended = threading.Event()
-    with connect_server(parsed.port, parsed.host, settings_of(parsed.conf)) as url:
-        # After Spark, which has handlers of its own.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: ended.set())
-        print(f"serving {url}", flush=True)
-        ended.wait()
+    from py4j.protocol import Py4JError
+
+    try:
+        with server as url:
+            # After Spark, which has handlers of its own.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: ended.set())
+            print(f"serving {url}", flush=True)
+            while not ended.wait(_LOOK_SECONDS):
+                if not _jvm_runs():
+                    raise UnsupportedOperationError("the server's JVM has ended; what it said is above")
+    except (Py4JError, OSError):
+        # Whoever ended this process ended the JVM as well, as service managers do: nothing is left to stop.
+        if not ended.is_set() or _jvm_runs():
+            raise
     return 0
+
+
+def _jvm_runs() -> bool:
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is None or process.poll() is None
 
 
 def settings_of(texts: Sequence[str]) -> dict[str, str]:
@@ -108,20 +134,7 @@ def connect_server(
     UnsupportedOperationError
         Delta's SQL cannot be put into sessions of this Spark; the message says why.
     """
-    from pyspark.sql import SparkSession
-
-    from delta_ds.spark.register import register
-
-    builder: SparkSession.Builder = SparkSession.builder
-    for name, value in {**(settings or {}), _ADDRESS: host, _PORT: str(port)}.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    try:
-        registration = register(spark)
-        if not registration.sql:
-            raise UnsupportedOperationError(
-                f"the server has no SQL for Delta tables: {registration.sql.reason}"
-            )
+    with registered_session({**(settings or {}), _ADDRESS: host, _PORT: str(port)}) as spark:
         jvm: Any = spark._jvm
         services, none = jvm.org.apache.spark.sql.connect.service, jvm.scala.Option.empty()
         service = getattr(getattr(services, "SparkConnectService$"), "MODULE$")
@@ -130,5 +143,31 @@ def connect_server(
             yield f"sc://{host}:{service.localPort()}"
         finally:
             service.stop(none, none)
+
+
+@contextmanager
+def registered_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session that a server is made of, with Delta's SQL in it; it ends with the block.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        Delta's SQL cannot be put into it.
+    """
+    from pyspark.sql import SparkSession
+
+    from delta_ds.spark.register import register
+
+    builder: SparkSession.Builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    try:
+        registration = register(spark)
+        if not registration.sql:
+            raise UnsupportedOperationError(
+                f"the server has no SQL for Delta tables: {registration.sql.reason}"
+            )
+        yield spark
     finally:
         spark.stop()

@@ -9,6 +9,7 @@ The Python session of a session of the JVM.
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 import threading
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 PACKAGE = "pydelta"
 _PROVIDER = f"{PACKAGE}.Provider"
 _SERVICES = Path("META-INF", "services", "org.apache.spark.sql.sources.DataSourceRegister")
+_FOLDER = "pydelta-classes-"
 _publishing = threading.Lock()
 
 
@@ -83,8 +85,8 @@ def _find(jvm: Jvm, name: str) -> JavaValue:
 
 
 def _publish(jvm: Jvm, provider: bool) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="pydelta-classes-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    on_path = class_folder(jvm)
+    folder = on_path or make_class_folder()
     for name, code in _classes(jvm).items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -92,9 +94,26 @@ def _publish(jvm: Jvm, provider: bool) -> None:
     if provider:
         (folder / _SERVICES).parent.mkdir(parents=True)
         (folder / _SERVICES).write_text(f"{_PROVIDER}\n", "utf-8")
-    _loader(jvm).addURL(jvm.jvm.java.io.File(f"{folder}/").toURI().toURL())
+    if on_path is None:
+        _loader(jvm).addURL(jvm.jvm.java.io.File(f"{folder}/").toURI().toURL())
     if not is_published(jvm):
         raise NotNative("the driver's class loader does not look into a folder that was added to it")
+
+
+def make_class_folder() -> Path:
+    """An empty folder for the classes, which goes when this process ends.
+
+    On the class path of a JVM that is started later it is where that finds them, in every thread and for good.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def class_folder(jvm: Jvm) -> Path | None:
+    """The folder for the classes that is on the JVM's class path; None where there is none."""
+    entries = str(jvm.jvm.java.lang.System.getProperty("java.class.path")).split(os.pathsep)
+    return next((Path(entry) for entry in entries if Path(entry).name.startswith(_FOLDER)), None)
 
 
 def _classes(jvm: Jvm) -> dict[str, bytes]:

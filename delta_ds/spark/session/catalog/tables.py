@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
 from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
+from delta_ds.events.spark import ENTRY_WITHOUT_COLUMNS
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.changes.commit import CHANGE_TYPE
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.transaction.alter.protocol import protocol_properties
@@ -19,6 +22,8 @@ from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.engines.classic.load import Reading, frame_of, open_reading
 from delta_ds.spark.engines.portable.batch import Changes
+from delta_ds.spark.engines.portable.source import open_read
+from delta_ds.spark.engines.session_facts import parse_options_of_read
 from delta_ds.spark.session.catalog.entries import Entry, check_address
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writes.write import insert_rows
@@ -26,6 +31,7 @@ from delta_ds.spark.session.writes.write import insert_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from delta_ds.kernel.format.options.read import ReadOptions
     from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.spark.base.kinds.java_object import JavaObject
@@ -205,6 +211,34 @@ def described_table(spark: SparkSession, name: str, options: Mapping[str, str]) 
     """The table at the path of options, whatever else they say."""
     place = {key: text for key, text in options.items() if key.lower() == "path" or is_of_store(key)}
     return OpenTable(name, options, None, open_reading(spark, place, without_columns=True))
+
+
+# How many logs are read beside each other, as a store takes its time for each.
+_LOGS_AT_ONCE = 16
+
+
+def entry_columns(spark: SparkSession, entries: str) -> str:
+    """The columns and the comments of tables in the metastore, by their logs, in JSON.
+
+    One whose log cannot be read is null, as it is not to hide all others of a list.
+    """
+    with ThreadPoolExecutor(_LOGS_AT_ONCE) as readers:
+        # What the session says of each is asked here: the JVM answers this thread.
+        found = [
+            readers.submit(_columns_of, entry.full_name, parse_options_of_read(spark, {"path": entry.path}))
+            for entry in (Entry(**said) for said in json.loads(entries))
+        ]
+        return json.dumps({"entries": [one.result() for one in found]})
+
+
+def _columns_of(name: str, options: ReadOptions) -> dict[str, Any] | None:
+    try:
+        rows = open_read(options, None, without_columns=True)
+    except DeltaError as error:
+        ENTRY_WITHOUT_COLUMNS.log(table=name, reason=error)
+        return None
+    assert not isinstance(rows, Changes)
+    return {"schema": schemas.to_spark(rows.schema).json(), "comment": rows.snapshot.metadata.description}
 
 
 def table_held(id: str) -> OpenTable:

@@ -130,7 +130,7 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     }
 
     /** An entry as Python reads it. */
-    private static String entry(CatalogTable known) {
+    static String entry(CatalogTable known) {
         Map said = new HashMap();
         said.put("schema", known.identifier().database().getOrElse(new Nothing()));
         said.put("name", known.identifier().table());
@@ -148,7 +148,7 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
         public Object apply() { return ""; }
     }
 
-    private static boolean isOurs(CatalogTable entry) {
+    static boolean isOurs(CatalogTable entry) {
         return entry.provider().isDefined() && isOurs((String) entry.provider().get());
     }
 

@@ -99,7 +99,7 @@ public final class Install {
         field.set(analyzer, rules.result());
     }
 
-    private static Field field(Class owner, String name) throws Exception {
+    static Field field(Class owner, String name) throws Exception {
         for (Class at = owner; at != null; at = at.getSuperclass()) {
             Field[] declared = at.getDeclaredFields();
             for (int i = 0; i < declared.length; i++) {
