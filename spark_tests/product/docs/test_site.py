@@ -102,6 +102,8 @@ def search(site: Path) -> Search:
         ("jupyter", "guide/notebooks/"),
         ("airflow", "guide/orchestrate/"),
         ("dbt", "guide/orchestrate/"),
+        ("power bi", "guide/serve/"),
+        ("jdbc", "guide/serve/"),
         ("parquet to delta", "guide/from-parquet/"),
         ("install", "guide/first-hour/"),
         ("delete gdpr", "guide/delete-for-gdpr/"),
