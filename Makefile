@@ -24,7 +24,7 @@ TAG ?=
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
-NO_JVM := not spark and not connect and not stores and not interop and not engines and not dbt and not orchestrators and not cluster and not browser and not unity
+NO_JVM := not spark and not connect and not stores and not interop and not engines and not dbt and not orchestrators and not cluster and not browser and not unity and not clients
 SPARK_TESTS := (spark or connect) and not stores and not interop and not engines and not cluster and not unity
 # One session for a file's tests, and the long ones first.
 SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder
@@ -39,7 +39,7 @@ in_turn = for target in $(1); do done="$$done $$target"; set -- $(1); \
 	$(MAKE) --no-print-directory $$target || exit 1; done
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test test-long lint types docs test-quick test-fast test-browser test-spark test-spark-short test-spark-long test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java test-orchestrators test-airflow test-dagster test-kedro try-image
+.PHONY: help setup quickstart format check test test-long lint types docs test-quick test-fast test-browser test-spark test-spark-short test-spark-long test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java test-orchestrators test-airflow test-dagster test-kedro try-image test-clients
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,13 +118,15 @@ engines-page: check-java .venv-engines/.installed $(VENV)/.dev ## The same, writ
 	.venv-engines/bin/python -m spark_tests.engines.interop.engines --record
 	$(BIN)/python scripts/generate_docs.py
 
-test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
+test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself: in its own session, and through pydelta serve --thrift
 	.venv-dbt/bin/python -m pytest -m dbt spark_tests/engines/dbt $(ARGS)
 
 test-orchestrators: check-java test-airflow test-dagster test-kedro ## The examples for Airflow, Dagster and Kedro, run by these themselves, each in an environment of its own
 
 test-airflow test-dagster test-kedro: test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest -m orchestrators spark_tests/engines/orchestrators/test_$*.py $(ARGS)
+test-clients: check-java .venv-clients/.installed ## pyhive and SQLAlchemy as clients of pydelta serve --thrift
+	.venv-clients/bin/python -m pytest -m clients spark_tests/engines/clients $(ARGS)
 
 test-unity: check-java $(VENV)/.dev ## Catalog-managed tables of the open-source Unity Catalog server (needs Maven)
 	[ -n "$$DELTA_DS_UNITY_SERVER" ] || scripts/install_unity_catalog.sh .unity
@@ -144,7 +146,7 @@ test-pythons: dist try-dist ## Wheel and sdist in bare environments, then the qu
 try-dist: check-java ## The same with the files that are in dist/
 	$(PYTHON) scripts/try_pythons.py $(PYTHONS) --tests "-n $(WORKERS) -m '$(NO_JVM) and not slow' $(NOT_QUICK)" $(ARGS)
 
-nightly: test test-long test-pythons test-interop engines test-stores test-unity test-cluster test-chaos test-dbt test-orchestrators check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
+nightly: test test-long test-pythons test-interop engines test-stores test-unity test-cluster test-chaos test-dbt test-orchestrators check-java $(MATRIX:%=.venv-%/.installed) test-clients ## All there is, in full; takes hours
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
 		DELTA_DS_FULL=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
@@ -224,7 +226,12 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 .venv-dbt/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-dbt
-	.venv-dbt/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.*" "dbt-core==1.11.*" "dbt-spark==1.10.*" pytest hypothesis
+	.venv-dbt/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.*" "dbt-core==1.11.*" "dbt-spark[PyHive]==1.10.*" pytest hypothesis
+	@touch $@
+
+.venv-clients/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyhive[hive_pure_sasl]==0.7.*" "sqlalchemy>=2" pytest hypothesis
 	@touch $@
 
 # Each in its own: what they ask of the same packages does not go together.

@@ -24,12 +24,13 @@ RECORD = ROOT / "docs" / "tested-versions.json"
 # In the order of the page: what decides what a table looks like, or how it is reached.
 PACKAGES = (
     "pyspark", "pyarrow", "numpy", "pandas", "sqlglot", "pyroaring", "fsspec", "s3fs", "gcsfs", "adlfs", "hdfs-native",
-    "delta-spark", "deltalake", "polars", "duckdb", "typer", "dbt-core", "dbt-spark",
+    "delta-spark", "deltalake", "polars", "duckdb", "typer", "dbt-core", "dbt-spark", "pyhive", "sqlalchemy",
     "apache-airflow", "dagster", "kedro", "kedro-datasets",
 )  # fmt: skip
 ENVIRONMENTS = {
     ".venv": "make test", ".venv-interop": "make test-interop", ".venv-dbt": "make test-dbt",
     ".venv-airflow": "make test-airflow", ".venv-dagster": "make test-dagster", ".venv-kedro": "make test-kedro",
+    ".venv-clients": "make test-clients",
     ".venv-4.1": "make test-matrix", ".venv-4.2": "make test-matrix", ".venv-4.3": "make test-matrix",
 }  # fmt: skip
 

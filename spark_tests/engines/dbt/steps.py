@@ -1,9 +1,10 @@
 """Run a dbt project over and over in one process, and print what came of it as JSON.
 
     python -m delta_ds run -- steps.py FOLDER
+    steps.py FOLDER HOST PORT
 
-FOLDER holds a copy of `project`, whose seeds are changed in between. Imports nothing but dbt and pyspark, as
-delta-spark's jar can run it as well.
+FOLDER holds a copy of `project`, whose seeds are changed in between. With an address it is run by the Thrift method, by
+the server there. Imports nothing but dbt, pyspark and pyhive, as delta-spark's jar can run it as well.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,22 +55,47 @@ class Steps:
 
     def rows(self, name: str, schema: str) -> None:
         """Note what is in the tables."""
-        from pyspark.sql import SparkSession
-
-        spark = SparkSession.builder.getOrCreate()
+        tables = _tables_of_session if "SHOP_PORT" not in os.environ else _tables_of_server
         self.report[name] = {
             table: sorted(
-                ", ".join(
-                    f"{column}={value}" for column, value in row.asDict().items() if column not in HIDDEN
-                )
-                for row in spark.table(f"{schema}.{table}").collect()
+                ", ".join(f"{column}={value}" for column, value in row.items() if column not in HIDDEN)
+                for row in rows
             )
-            for table in TABLES
-            if spark.catalog.tableExists(f"{schema}.{table}")
+            for table, rows in tables(schema)
         }
 
 
-def main(folder: Path) -> None:
+_Rows = Iterator[tuple[str, list[dict[str, Any]]]]
+
+
+def _tables_of_session(schema: str) -> _Rows:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    for table in TABLES:
+        if spark.catalog.tableExists(f"{schema}.{table}"):
+            yield table, [row.asDict() for row in spark.table(f"{schema}.{table}").collect()]
+
+
+def _tables_of_server(schema: str) -> _Rows:
+    from pyhive import hive
+
+    connection = hive.connect(os.environ["SHOP_HOST"], int(os.environ["SHOP_PORT"]), username="me")
+    cursor = connection.cursor()
+    cursor.execute(f"SHOW TABLES IN {schema}")
+    there = {name for _, name, _ in cursor.fetchall()}
+    for table in TABLES:
+        if table in there:
+            cursor.execute(f"SELECT * FROM {schema}.{table}")
+            columns = [column.rpartition(".")[2] for column, *_ in cursor.description]
+            yield table, [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    connection.close()
+
+
+def main(folder: Path, *address: str) -> None:
+    if address:
+        os.environ["SHOP_HOST"], os.environ["SHOP_PORT"] = address
+        os.environ["SHOP_TARGET"] = "thrift"
     os.environ["SHOP_FOLDER"] = str(folder)
     os.environ["DBT_PROFILES_DIR"] = os.environ["DBT_PROJECT_DIR"] = str(folder / "project")
     os.environ["DBT_TARGET_PATH"], os.environ["DBT_LOG_PATH"] = str(folder / "target"), str(folder / "logs")
@@ -85,7 +112,8 @@ def main(folder: Path) -> None:
     steps.run("freshness", "source", "freshness")
     steps.run("show", "show", "--select", "daily", "--limit", "2")
     shutil.copytree(folder / "target", folder / "state")
-    steps.run("clone", "clone", "--target", "copy", "--state", str(folder / "state"))
+    copy = "thrift_copy" if address else "copy"
+    steps.run("clone", "clone", "--target", copy, "--state", str(folder / "state"))
     steps.rows("rows of the clones", "shop_copy")
     steps.run("operations", "run-operation", "look", "--args", "{schema: shop}")
     steps.run("full refresh", "build", "--full-refresh")
@@ -99,4 +127,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve())
+    main(Path(sys.argv[1]).resolve(), *sys.argv[2:])

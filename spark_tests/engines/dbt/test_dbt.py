@@ -1,5 +1,6 @@
-"""A dbt project on Delta tables, as `python -m delta_ds run` runs it: built, built on top, documented, cloned, rebuilt.
+"""A dbt project on Delta tables: built, built on top, documented, cloned, rebuilt.
 
+By the session method, as `python -m delta_ds run` runs it, and by the Thrift method, through `pydelta serve --thrift`.
 The project names delta-spark's extension and catalog, as projects do. The rows below are those that its models say.
 """
 
@@ -10,10 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from spark_tests.behaviour.spark.serving import served
 
 pytestmark = pytest.mark.dbt
 
@@ -21,25 +25,36 @@ pytest.importorskip("dbt.cli", reason="dbt is not installed here: run make test-
 
 HERE = Path(__file__).parent
 RUN = [sys.executable, "-m", "delta_ds", "run", "--"]
+METHODS = ("session", "thrift")
 NODES = 19  # seeds, models, snapshots and tests of `project`
 
 
-def run(command: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a program, which has to succeed."""
+def run(
+    command: list[str], folder: Path, by: Sequence[str] = RUN, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program, which has to succeed; `by` another one in front of it."""
     environment = {**os.environ, **variables}
     done = subprocess.run(
-        [*RUN, *command], capture_output=True, text=True, cwd=folder, env=environment, timeout=600
+        [*by, *command], capture_output=True, text=True, cwd=folder, env=environment, timeout=600
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture(scope="module", params=METHODS)
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What came of every step of `steps.py`."""
     folder = tmp_path_factory.mktemp("shop")
     shutil.copytree(HERE / "project", folder / "project")
-    printed = run([str(HERE / "steps.py"), str(folder)], folder).stdout
+    command = [str(HERE / "steps.py"), str(folder)]
+    if request.param == "session":
+        return _reported(run(command, folder).stdout)
+    with served(folder) as url:
+        address = url.removeprefix("jdbc:hive2://").rstrip("/").split(":")
+        return _reported(run([sys.executable, *command, *address], folder, by=()).stdout)
+
+
+def _reported(printed: str) -> dict[str, Any]:
     report: dict[str, Any] = json.loads(printed.rpartition("\nREPORT ")[2])
     return report
 

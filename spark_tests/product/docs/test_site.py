@@ -106,6 +106,8 @@ def search(site: Path) -> Search:
         ("kedro", "guide/orchestrate/"),
         ("docker image", "guide/on-kubernetes/"),
         ("kubernetes", "guide/on-kubernetes/"),
+        ("power bi", "guide/serve/"),
+        ("jdbc", "guide/serve/"),
         ("parquet to delta", "guide/from-parquet/"),
         ("install", "guide/first-hour/"),
         ("delete gdpr", "guide/delete-for-gdpr/"),
