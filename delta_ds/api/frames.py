@@ -107,6 +107,7 @@ class Frames:
 
         The columns, filters and limits of the query reach this package: files are skipped by partition values and
         statistics, and columns that the query does not name are not read. polars evaluates its filters itself, too.
+        From polars 2.0 on it also decodes local data files, where it gives the values of the table.
 
         Parameters
         ----------

@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pexpect = pytest.importorskip("pexpect", reason="pexpect is not installed")
@@ -92,6 +94,17 @@ def test_long_work_shows_a_bar_that_goes_when_it_is_done(home: Path) -> None:
     after = _CONTROL.sub("", shown.rpartition("\x1b[2K")[2])
     assert "a table made for this" in after and "━" not in after
     assert list((home / "scratch").iterdir()) == []
+
+
+def test_a_conversion_counts_its_files_in_every_phase(home: Path) -> None:
+    folder = home / "parquet"
+    folder.mkdir()
+    for number in range(40):
+        pq.write_table(pa.table({"id": [number]}), folder / f"{number}.parquet")
+    shown = _COLOUR.sub("", run(home, "convert", "parquet"))
+    for phase in ("reading footers", "collecting statistics"):
+        assert re.search(rf"CONVERT: {phase} .*━.* 40/40 ", shown), phase
+    assert "━" not in _CONTROL.sub("", shown.rpartition("\x1b[2K")[2])
 
 
 def test_ctrl_c_has_a_status_of_its_own_and_leaves_nothing(home: Path) -> None:

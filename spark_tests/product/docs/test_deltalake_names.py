@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 
 import pytest
 
+from delta_ds import DeltaLog
 from spark_tests.product.docs.blocks import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -41,3 +43,18 @@ def test_the_names_are_of_the_deltalake_that_is_installed() -> None:
         for name in names.recorded()["names"]
         if name.count(".") == 1 and name.startswith("DeltaTable.")
     )
+
+
+# What users of deltalake reach for first.
+REACHED_FOR = (
+    "write", "delete", "update", "merge", "optimize", "zorder", "vacuum", "restore", "convert", "clone", "add_columns",
+    "set_properties", "add_constraint", "history", "to_pandas", "to_polars", "to_duckdb", "to_pyarrow_dataset",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REACHED_FOR)
+def test_a_log_has_what_users_reach_for_and_the_guide_tells_of_it(name: str) -> None:
+    answers = inspect.signature(getattr(DeltaLog, name)).return_annotation
+    assert answers is not inspect.Signature.empty and "Any" not in str(answers)
+    page = (ROOT / "docs" / "guide" / "migrate-from-deltalake.md").read_text("utf-8")
+    assert f"log.{name}(" in page or f"DeltaLog.{name}(" in page or f"`{name}`" in page

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 # Files that are looked at together: few at first, as a query may end after some rows.
 _FIRST_FILES, _MOST_FILES = 8, 512
 _ROW = "__delta_ds_row"
+# Before, errors of `collect_batches` were lost, and the rows behind them.
+_FROM_MAJOR = 2
 # To polars one type of texts, and one of bytes.
 _ALIKE = {
     pa.string(): (pa.large_string(), pa.string_view()),
@@ -97,8 +99,8 @@ def _frames(
 
         tree = tree_of(filter_, scan.snapshot.schema)
     query = _Query(scan.narrowed(columns, tree), filter_, limit)
-    # A predicate of Spark SQL is evaluated by this package; before 1.34 polars gives no rows before it has all.
-    if scan.predicate is None and columns and hasattr(pl.LazyFrame, "collect_batches"):
+    # A predicate of Spark SQL is evaluated by this package.
+    if scan.predicate is None and columns and int(pl.__version__.partition(".")[0]) >= _FROM_MAJOR:
         yield from query.frames()
     else:
         yield from query.decoded_here(query.scan.slices())
@@ -211,14 +213,22 @@ class _Query:
             for frame in self._lazy(files).collect_batches(maintain_order=True):
                 given += frame.height
                 yield frame
-            return
+            if self._is_all(files, given):
+                return
+            reason = f"{given} rows came"
         except (PolarsError, OSError) as error:
-            table = self.scan.snapshot.storage.url
-            PARQUET_READ_AGAIN.log(table=table, reason=str(error).splitlines()[0] if str(error) else error)
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+        PARQUET_READ_AGAIN.log(table=self.scan.snapshot.storage.url, reason=reason)
         # It names the file if that is at fault, and its rows come in the same order.
         for frame in self.decoded_here(pieces):
             yield frame.slice(given)
             given = max(0, given - frame.height)
+
+    def _is_all(self, files: Sequence[_Native], given: int) -> bool:
+        """Whether no row is missing, where their number is known."""
+        if self._filter is not None or self._limit is not None:
+            return True
+        return given == sum(f.num_rows - (0 if f.deleted is None else len(f.deleted)) for f in files)
 
     def _lazy(self, files: Sequence[_Native]) -> polars.LazyFrame:
         import polars as pl
