@@ -42,6 +42,7 @@ _HOST = f"{_HIVE_SERVER}thrift.bind.host"
 _PORTS = (f"{_HIVE_SERVER}thrift.port", f"{_HIVE_SERVER}thrift.http.port")
 # What follows the address in a URL of JDBC; the names are those of Hive's driver.
 _AUTHENTICATION = f"{_HIVE_SERVER}authentication"
+_TOKEN = "spark.connect.authenticate.token"
 _TRANSPORT = f"{_HIVE_SERVER}transport.mode"
 _TLS = f"{_HIVE_SERVER}use.SSL"
 # What Spark adds to the class path of each JVM that it starts.
@@ -117,10 +118,11 @@ def _serve(parsed: argparse.Namespace) -> int:
     except InvalidOptionError as error:
         sys.stderr.write(f"pydelta serve: error: {error}\n")
         return 2
-    if start is thrift_server and lets_everybody_in(parsed.host, settings):
+    asked_by = _AUTHENTICATION if start is thrift_server else _TOKEN
+    if lets_everybody_in(parsed.host, settings.get(asked_by)):
         sys.stderr.write(
             f"warning: everybody who reaches {parsed.host} reads and changes all tables, as no user is asked for a "
-            "password: set hive.server2.authentication, or listen at 127.0.0.1\n"
+            f"password: set {asked_by.removeprefix(_HADOOP)}, or listen at 127.0.0.1\n"
         )
     return until_ended(start(port, parsed.host, settings))
 
@@ -210,15 +212,20 @@ def check_address(host: str, port: int) -> None:
         raise InvalidOptionError(f"cannot listen at {host}, port {port}: {error.strerror}") from None
 
 
-def lets_everybody_in(host: str, settings: Mapping[str, str]) -> bool:
-    """Whether a Thrift server serves other machines and asks nobody for a password.
+def lets_everybody_in(host: str, authentication: str | None) -> bool:
+    """Whether a server serves other machines and asks nobody for a password.
 
-    >>> lets_everybody_in("127.0.0.1", {}), lets_everybody_in("0.0.0.0", {})
+    Parameters
+    ----------
+    authentication
+        Of Hive, or the token of Spark Connect; None where nothing is set.
+
+    >>> lets_everybody_in("127.0.0.1", None), lets_everybody_in("0.0.0.0", None)
     (False, True)
-    >>> lets_everybody_in("0.0.0.0", {"spark.hadoop.hive.server2.authentication": "LDAP"})
+    >>> lets_everybody_in("0.0.0.0", "LDAP")
     False
     """
-    if settings.get(_AUTHENTICATION, _NO_USERS[0]).upper() not in _NO_USERS:
+    if (authentication or _NO_USERS[0]).upper() not in _NO_USERS:
         return False
     try:
         return not ipaddress.ip_address(host).is_loopback

@@ -105,8 +105,7 @@ def test_a_metastore_is_a_service_or_a_folder(tmp_path: Path) -> None:
 def test_a_server_for_other_machines_without_passwords_is_told(
     host: str, authentication: str | None, open_to_all: bool
 ) -> None:
-    settings = {} if authentication is None else {"spark.hadoop.hive.server2.authentication": authentication}
-    assert serve.lets_everybody_in(host, settings) is open_to_all
+    assert serve.lets_everybody_in(host, authentication) is open_to_all
 
 
 # --- a server
