@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -17,8 +18,10 @@ from delta_ds.kernel.commands.dml.changed_rows import CLAUSE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
+from delta_ds.kernel.commands.dml.row_finder import RowFinder
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
 from delta_ds.kernel.format.actions import Metadata
+from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.options.session_facts import (
     BY_FILES,
     BY_ROWS,
@@ -39,7 +42,7 @@ from delta_ds.spark.base.kinds.origin import engine_info
 from delta_ds.spark.base.progress import work_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
-from delta_ds.spark.commands.file_rewrite import rewrite_files
+from delta_ds.spark.commands.file_rewrite import may_find, rewrite_files, rewrite_matching_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import run_tasks, staging
@@ -201,6 +204,41 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         with self._work.phase("rewriting"):
             found = rewrite_files(self.target, self._task_plan, rows_of, files, actions, repeated=repeated)
         self._results.append(found.result)
+        return found
+
+    def rewrite_matching(
+        self, predicate: Expression, files: CandidateFiles, actions: Sequence[int]
+    ) -> Rewritten | None:
+        """Find the rows for which a predicate is true by Arrow, and delete them.
+
+        Parameters
+        ----------
+        predicate
+            Of the kernel, not bound; Spark would find the same rows.
+
+        Returns
+        -------
+        Rewritten or None
+            None where Spark has to find the rows; see `file_rewrite.rewrite_matching_files`.
+        """
+        target, snapshot = self.target, self.target.snapshot
+        if snapshot is None or not may_find(target, files):
+            return None
+        self._bring_package()
+        marks = self.plan.uses_deletion_vectors
+        # In a folder of its own, as tasks may still write when others have failed. Rows that are marked, readers of
+        # changes find by the deletion vectors.
+        plan = replace(
+            self._task_plan,
+            folder=str(uuid.uuid4()),
+            records_changes=self.plan.records_changes and not marks,
+        )
+        self._staged.deleted_by(partial(target.run, discard_folder, plan.folder))
+        finder = RowFinder.of(snapshot, bind(predicate, target.schema, target.timezone), target.timezone)
+        with self._work.phase("rewriting"):
+            found = rewrite_matching_files(target, plan, finder, files, actions)
+        if found is not None and found.result.paths:
+            self._results.append(found.result)
         return found
 
     def columns_of_new_rows(self, given: Collection[str]) -> list[str]:

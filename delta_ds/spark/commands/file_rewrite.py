@@ -6,23 +6,33 @@ by the tasks, so no row that stays as it is becomes a row of Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
+from delta_ds.kernel.commands.dml.commit import discard_folder
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
+from delta_ds.kernel.commands.dml.in_process import rewrite_in_threads
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
+from delta_ds.kernel.commands.dml.row_finder import RowFinder
+from delta_ds.kernel.files.read.ahead import threads_for
+from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE
+from delta_ds.spark.base.session_conf import size as size_of
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.rows import run_tasks
 from delta_ds.spark.engines.classic.columns import HIDDEN
+from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from delta_ds.kernel.log.snapshot import Snapshot
@@ -75,6 +85,8 @@ def count_by_file(found: DataFrame) -> dict[int, int]:
 # So many files are described to every task; of more, those without a changed row are left out first.
 _MOST_FILES = 20_000
 _TASK_BYTES = 128 << 20
+_OPEN_BYTES = 64 << 10
+_TASK = f"{HIDDEN}task"
 # Tasks for each core, so that one with more to do than others does not keep all waiting.
 _TASKS_PER_CORE = 4
 _TASKS_OF_UNKNOWN_CORES = 32
@@ -118,6 +130,66 @@ def rewrite_files(
     rewrite: FileRewrite = target.ask(_plan, plan, files, tuple(actions), repeated)
     spread = _spread(rows, files, _tasks(target, rewrite))
     return together(run_tasks(spread, partial(rewrite_changed_files, rewrite)))
+
+
+def rewrite_matching_files(
+    target: DmlTarget, plan: DmlPlan, finder: RowFinder, files: CandidateFiles, actions: Sequence[int]
+) -> Rewritten | None:
+    """Find rows in files by Arrow, and rewrite or mark them: no query of Spark looks at a row.
+
+    Parameters
+    ----------
+    target, plan, files, actions
+        As of `rewrite_files`.
+    finder
+        Which rows, and what becomes of them.
+
+    Returns
+    -------
+    Rewritten or None
+        None where an expression fails on some row: Spark is to say whether that is an error, and what it is. What was
+        written is deleted.
+    """
+    rewrite: FileRewrite = target.ask(_plan, plan, files, tuple(actions), False)
+    try:
+        if _is_local(target, rewrite):
+            return rewrite_in_threads(rewrite, finder.rewrite, threads_for(plan.write.storage))
+        return together(run_tasks(_numbers(target, rewrite), partial(_find_in_task, rewrite, finder)))
+    except BaseException as error:
+        if not isinstance(as_delta_error(error), PredicateError):
+            raise
+    target.run(discard_folder, plan.folder)
+    return None
+
+
+def may_find(target: DmlTarget, files: CandidateFiles) -> bool:
+    """Whether `rewrite_matching_files` serves so many files: all are described to every task."""
+    return target.snapshot is not None and 0 < len(files) <= _MOST_FILES
+
+
+def _is_local(target: DmlTarget, rewrite: FileRewrite) -> bool:
+    """Whether so little is to be read that a job costs more than it brings; see `LOCAL_OPTIMIZE_CONF`."""
+    if not target.engine.runs_small_jobs():
+        return False
+    size = sum(piece.size + _OPEN_BYTES for piece in rewrite.files.values())
+    return size <= size_of(target.spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
+
+
+def _numbers(target: DmlTarget, rewrite: FileRewrite) -> DataFrame:
+    """The numbers of the files, those of a task together: the largest ones apart."""
+    from pyspark.sql import functions as F
+
+    tasks = _tasks(target, rewrite)
+    largest_first = sorted(rewrite.files, key=lambda number: -rewrite.files[number].size)
+    rows = [(place % tasks, number) for place, number in enumerate(largest_first)]
+    frame = frame_of(target.spark, rows, f"{_TASK} int, {FILE} int")
+    return frame.repartitionById(tasks, F.col(_TASK)).select(FILE)
+
+
+def _find_in_task(
+    rewrite: FileRewrite, finder: RowFinder, batches: Iterator[pa.RecordBatch], task: int
+) -> Rewritten:
+    return finder.rewrite(rewrite, [n for batch in batches for n in batch[FILE].to_pylist()], task)
 
 
 def _plan(

@@ -22,6 +22,14 @@ def predicate_of(target: DmlTarget, condition: Resolved) -> Expression | None:
     return target.understood(known.predicates(condition, target.schema, target.timezone, target.handle.alias))
 
 
+def whole_predicate_of(target: DmlTarget, condition: Resolved) -> Expression | None:
+    """A condition that the kernel evaluates row by row as Spark does; None for any other. Not bound."""
+    found = target.engine.expressions.whole_predicate(condition, target.schema, target.timezone)
+    if found is None or not target.ask(all_evaluable, [found], target.timezone):
+        return None
+    return found
+
+
 def are_functions_of_rows(target: DmlTarget, sources: Iterable[object]) -> bool:
     """Whether expressions as they were given depend on nothing but the row; False where that is not known."""
     trees = target.engine.expressions.functions_of_rows(sources, target.handle.alias)

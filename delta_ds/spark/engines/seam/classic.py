@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from delta_ds.conditions.dml import INVALID_NON_DETERMINISTIC_EXPRESSIONS, UNSUPPORTED_SUBQUERY
 from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
 from delta_ds.kernel.files.rows.plan import ColumnsOf
+from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.environment import foreign_workers
 from delta_ds.spark.base.schema import from_spark
@@ -70,6 +71,9 @@ class ClassicExpressions:
     ) -> Sequence[Expression]:
         return conditions.implied_predicates(self._spark, condition.column, _paths(schema), timezone)
 
+    def whole_predicate(self, condition: Resolved, schema: StructType, timezone: str) -> Expression | None:
+        return conditions.whole_predicate(self._spark, condition.column, _plain_paths(schema), timezone)
+
     def predicates_of_join(
         self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
     ) -> list[Expression]:
@@ -99,6 +103,16 @@ class ClassicExpressions:
 def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
     def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
         return names if schema.find(names[0]) is not None else None
+
+    return path
+
+
+def _plain_paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
+    """As `_paths`, without columns whose texts compare otherwise than by their bytes."""
+
+    def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
+        field = schema.find(names[0])
+        return names if field is not None and compares_by_bytes(field) else None
 
     return path
 

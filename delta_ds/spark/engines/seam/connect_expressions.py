@@ -73,6 +73,9 @@ class ConnectExpressions:
         whole = _parsed(condition.source, alias)
         return [part for each in whole for part in conjuncts(each) if not _moves(part)]
 
+    def whole_predicate(self, condition: Resolved, schema: StructType, timezone: str) -> Expression | None:
+        return None  # the text alone does not say what Spark makes of it
+
     def predicates_of_join(
         self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
     ) -> list[Expression]:

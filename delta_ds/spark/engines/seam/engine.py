@@ -182,6 +182,10 @@ class Expressions(Protocol):
         """
         ...
 
+    def whole_predicate(self, condition: Resolved, schema: StructType, timezone: str) -> Expression | None:
+        """A condition on a table in the kernel's terms, row by row the same; None where it has none. Not bound."""
+        ...
+
     def predicates_of_join(
         self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
     ) -> list[Expression]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from delta_ds.spark.engines.classic.catalyst.filters import Paths, translate
+from delta_ds.spark.engines.classic.catalyst.filters import Paths, translate, translate_whole
 from delta_ds.spark.engines.classic.jvm import Jvm
 
 if TYPE_CHECKING:
@@ -36,6 +36,14 @@ def implied_predicates(
     """
     jvm = Jvm.of(spark)
     return translate(jvm.seq([jvm.expression(condition)]), paths, timezone)
+
+
+def whole_predicate(spark: SparkSession, condition: Column, paths: Paths, timezone: str) -> Expression | None:
+    """An expression that is true, false and null in the same rows as a condition; None if the kernel has none.
+
+    Parameters as of `implied_predicates`.
+    """
+    return translate_whole(Jvm.of(spark).expression(condition), paths, timezone)
 
 
 def referenced_columns(spark: SparkSession, condition: Column) -> set[str]:

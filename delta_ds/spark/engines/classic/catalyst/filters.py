@@ -145,6 +145,21 @@ def translate_json(nodes: Sequence[Mapping[str, Any]], paths: Paths, timezone: s
     return [] if predicate is None or predicate == Literal(True, BOOLEAN) else [predicate]
 
 
+def translate_whole(expression: JavaObject, paths: Paths, timezone: str) -> Expression | None:
+    """An expression that equals a Catalyst expression in every row; None if the kernel has none.
+
+    Where one of the two raises, so may the other, and need not. Parameters as of `translate`.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        return _Translation(paths, timezone).exact(tree(nodes_of(expression)))
+    except (Py4JError, LookupError, TypeError, ValueError, RecursionError) as error:
+        # A node that this version of Spark describes otherwise: Spark evaluates it itself.
+        FILTER_NOT_TRANSLATED.log(reason=repr(error).partition("\n")[0])
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class _Translation:
     paths: Paths
