@@ -94,7 +94,7 @@ class ChangedRows:
     def of_one_clause(cls, places: npt.NDArray[np.int64], values: NewValues | None) -> ChangedRows:
         """Rows that all change alike: they get new values, or (None) are deleted."""
         none = np.empty(0, np.int64)
-        clauses = np.zeros(len(places), np.int64)
+        clauses = np.broadcast_to(np.int64(0), len(places))
         updates = np.full(len(places), values is not None)
         return cls(places, clauses, updates, values or NewValues(()), none)
 
@@ -139,6 +139,8 @@ class ChangedRows:
         return rows.take(integers(numbers - first))
 
     def by_clause(self) -> dict[int, int]:
+        if len(self) and (self.clauses == self.clauses[0]).all():
+            return {int(self.clauses[0]): len(self)}
         numbers, counts = np.unique(self.clauses, return_counts=True)
         return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
