@@ -13,7 +13,7 @@ import numpy as np
 
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_changed_files
-from delta_ds.kernel.commands.dml.in_process import InProcessDml, run
+from delta_ds.kernel.commands.dml.in_process import InProcessDml, Task, run
 from delta_ds.kernel.commands.dml.plan import check_names, evolve_table
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.merge.clauses import changed_rows, effective_clauses, history_parameters
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.format.table_state import TableState
     from delta_ds.kernel.transaction.table_log import TableLog
 
 
@@ -83,7 +84,6 @@ class _Merge:
         self._snapshot = snapshot = change.snapshot
         check_names(source.schema.names, "source", snapshot.storage.url, MERGE.name)
         clauses = request.clauses
-        self._changes_rows = any(not clause.inserts for clause in clauses)
         self._inserts = any(clause.inserts for clause in clauses)
         self._by_source = any(clause.is_by_source for clause in clauses)
         sides = Sides(
@@ -108,9 +108,10 @@ class _Merge:
 
     def run(self) -> MergeResult:
         """Do it."""
-        find = self._changed if self._changes_rows else self._matched
+        marks = self._change.plan.uses_deletion_vectors
+        task = task_of(self._plan, self._rows, self._snapshot.table_state, self._wanted, marks)
         actions = [clause.clause.code for clause in self._plan.clauses]
-        found = self._change.rewrite(find(), self._files, actions)
+        found = self._change.rewrite(task, self._files, actions)
         if found.ambiguous:  # rows of several batches
             raise self._rows.several_match()
         inserted = self._insert(found.sources)
@@ -155,36 +156,9 @@ class _Merge:
             return None
         sides = self._plan.sides
         parts = [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
-        for key, values in self._rows.pairs.key_values:
-            if key.target.type is not None and not key.null_safe:
-                parts += may_equal(sides.of_target(key.target), values, key.target.type)
-        return conjunction(parts)
-
-    def _reading(self) -> ReadPlan:
-        """How the columns of the table are read that the MERGE looks at."""
-        snapshot, names = self._snapshot, self._rows.columns
-        wanted = self._wanted
-        return ReadPlan.of(
-            snapshot.table_state,
-            schema=StructType(tuple(f for f in snapshot.schema if f.name in names)),
-            timezone=self._request.settings.timezone,
-            metadata_columns=("row_index",) if self._changes_rows else (),
-            predicate=None
-            if wanted is None
-            else bind(wanted, snapshot.schema, self._request.settings.timezone),
-        )
+        return conjunction([*parts, *demands_of_keys(self._plan, self._rows)])
 
     # --- what is written
-
-    def _changed(self) -> partial[Rewritten]:
-        """The task that rewrites the files in which rows change."""
-        if not self._change.plan.uses_deletion_vectors:
-            self._rows.without(_unchanged_keys(self._plan))
-        return partial(_rewrite, self._reading(), self._rows)
-
-    def _matched(self) -> partial[Rewritten]:
-        """The task that only looks which rows of the source are there."""
-        return partial(_match, self._reading(), self._rows)
 
     def _insert(self, matched: npt.NDArray[np.int64]) -> TaskResult:
         if not self._inserts:
@@ -194,6 +168,47 @@ class _Merge:
         result = write_rows(plan.inserts, self._rows.insertions(matched), folder=plan.folder)
         self._change.wrote(result)
         return result
+
+
+def demands_of_keys(plan: MergePlan, rows: MergeRows) -> list[Expression]:
+    """What every row of the table meets that matches one of the source, by the source's keys; not bound."""
+    found: list[Expression] = []
+    for key, values in rows.pairs.key_values:
+        if key.target.type is not None and not key.null_safe:
+            found += may_equal(plan.sides.of_target(key.target), values, key.target.type)
+    return found
+
+
+def task_of(
+    plan: MergePlan, rows: MergeRows, state: TableState, wanted: Expression | None, marks: bool
+) -> Task:
+    """The task that joins files with the source; it can be pickled.
+
+    It rewrites or marks the rows that change; where no clause changes any, it only tells which source rows match.
+
+    Parameters
+    ----------
+    rows
+        Of the plan.
+    state
+        The version that is changed.
+    wanted
+        What every row meets whose change hangs on the source, not bound; None: all rows count.
+    marks
+        Whether rows are marked by deletion vectors: new rows are written as a whole.
+    """
+    changes = any(not clause.clause.inserts for clause in plan.clauses)
+    timezone = plan.sides.timezone
+    reading = ReadPlan.of(
+        state,
+        schema=StructType(tuple(f for f in state.schema if f.name in rows.columns)),
+        timezone=timezone,
+        metadata_columns=("row_index",) if changes else (),
+        predicate=None if wanted is None else bind(wanted, state.schema, timezone),
+    )
+    if changes and not marks:
+        rows.without(_unchanged_keys(plan))
+    return partial(_rewrite if changes else _match, reading, rows)
 
 
 def _rewrite(
