@@ -70,6 +70,12 @@ RETAIN_IGNORED = Event.warning(
     "VACUUM ... RETAIN is shorter than the table's retention, which applies instead",
     "set `delta.deletedFileRetentionDuration` of the table",
 )
+ROWS_FOUND_BY_SPARK = Event.info(
+    "rows_found_by_spark table operation reason",
+    "a query of Spark finds the rows of a DELETE, UPDATE or MERGE and computes their new values, as Arrow cannot do it "
+    "where the files are, or not as Spark does",
+    "nothing; a command of expressions that Arrow evaluates is faster",
+)
 RULES_BY_SPARK = Event.info(
     "rules_by_spark table reason",
     "only Spark can evaluate a constraint or generated column; it does so in the query that finds the new values of "

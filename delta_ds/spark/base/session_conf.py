@@ -25,6 +25,10 @@ ARROW_WRITE_CONF = "spark.pydelta.arrowWrite"
 LOCAL_OPTIMIZE_CONF = "spark.pydelta.localOptimizeSize"
 LOCAL_OPTIMIZE_SIZE = "256m"
 
+# The source of a MERGE that is computed to at most so much Arrow is joined with the table's files by Arrow.
+MERGE_SOURCE_CONF = "spark.pydelta.mergeSourceSize"
+MERGE_SOURCE_SIZE = "256m"
+
 # The session catalog: ours where register has put it there.
 CATALOG_CONF = "spark.sql.catalog.spark_catalog"
 # Stand in front of another catalog that is there, and hand on to it what is not ours.

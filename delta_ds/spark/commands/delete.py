@@ -15,7 +15,13 @@ from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.file_rewrite import positions
-from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of, reads_only
+from delta_ds.spark.commands.predicates import (
+    are_functions_of_rows,
+    evaluable,
+    finder_of,
+    predicate_of,
+    reads_only,
+)
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.engines.seam.engine import Resolved
@@ -23,7 +29,9 @@ from delta_ds.spark.engines.seam.engine import Resolved
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from delta_ds.kernel.commands.dml.rewritten import Rewritten
     from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.dml_target import DmlTarget
     from delta_ds.spark.commands.handle import Handle
 
@@ -84,6 +92,16 @@ def _delete(change: DmlExecution, condition: str | Column) -> int | None:
     if reads_only(target, resolved, plain):
         return _remove(change, target.files_in_partitions(resolved, predicate), predicate, resolved.text)
     files = target.files(predicate)
+    if not len(files):
+        return 0
+
+    def by_arrow(attempt: ByArrow) -> Rewritten:
+        finder = finder_of(target, evaluable(target, resolved))
+        return attempt.rewrite(finder.rewrite, files, [DELETE])
+
+    found = change.by_arrow(by_arrow, deletes=True)
+    if found is not None:
+        return _commit_found(change, files, found, predicate, resolved.text)
     if change.plan.uses_deletion_vectors:
         return _mark(change, files, target.frame(files).where(resolved.column), predicate, resolved.text)
     return _rewrite(change, files, resolved, predicate)
@@ -117,6 +135,29 @@ def _remove(
     return files.num_rows
 
 
+def _commit_found(
+    change: DmlExecution, files: CandidateFiles, found: Rewritten, predicate: Expression | None, text: str
+) -> int:
+    """Commit what tasks have found, and rewritten or marked."""
+    if not found.rows:
+        return 0
+    rewriting = 0 if change.plan.uses_deletion_vectors else found.milliseconds
+    change.commit(
+        predicate,
+        removed=replaced_files(change, files, found),
+        deleted=by_path(files, found.positions),
+        rows=RowScope(predicate),
+        parameters=_parameters(text),
+        metrics={
+            "numDeletedRows": found.rows,
+            "numCopiedRows": found.result.rows,
+            "scanTimeMs": change.elapsed_ms() - rewriting,
+            "rewriteTimeMs": rewriting,
+        },
+    )
+    return found.rows
+
+
 def _mark(
     change: DmlExecution, files: CandidateFiles, hits: DataFrame, predicate: Expression | None, text: str
 ) -> int:
@@ -148,21 +189,7 @@ def _rewrite(
         frame = change.target.frame(files)
         return frame.where(condition.column).select(frame[FILE], frame[ROW], F.lit(0).alias(CLAUSE))
 
-    found = change.rewrite(places, files, [DELETE])
-    if found.rows:
-        change.commit(
-            predicate,
-            removed=replaced_files(change, files, found),
-            rows=RowScope(predicate),
-            parameters=_parameters(condition.text),
-            metrics={
-                "numDeletedRows": found.rows,
-                "numCopiedRows": found.result.rows,
-                "scanTimeMs": change.elapsed_ms() - found.milliseconds,
-                "rewriteTimeMs": found.milliseconds,
-            },
-        )
-    return found.rows
+    return _commit_found(change, files, change.rewrite(places, files, [DELETE]), predicate, condition.text)
 
 
 def _parameters(text: str) -> dict[str, str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
-from delta_ds.events.commands import RULES_BY_SPARK
+from delta_ds.events.commands import ROWS_FOUND_BY_SPARK, RULES_BY_SPARK
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE
@@ -41,14 +42,17 @@ from delta_ds.kernel.transaction.write.intent import has_transaction
 from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
+from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.origin import engine_info
 from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.commands.by_arrow import ByArrow
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import run_tasks, staging
+from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.portable.writer import compact_after
 from delta_ds.spark.engines.seam.shipping import bring_package
 
@@ -61,6 +65,8 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.write.intent import WriteIntent
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.spark.engines.seam.engine import RowRules, TablesRead
+
+_Answer = TypeVar("_Answer")
 
 
 class DmlExecution(AbstractContextManager["DmlExecution"]):
@@ -222,6 +228,49 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             found = rewrite_files(self.target, self._task_plan, rows_of, files, actions, repeated=repeated)
         self._results.append(found.result)
         return found
+
+    def by_arrow(self, work: Callable[[ByArrow], _Answer], *, deletes: bool = False) -> _Answer | None:
+        """Do the command by Arrow, where that gives what Spark would.
+
+        Parameters
+        ----------
+        work
+            Does it; raises `OnlySpark` where Spark has to. It may be done again then, by Spark.
+        deletes
+            Whether rows are deleted, and nothing else.
+
+        Returns
+        -------
+        object
+            The answer of `work`; None where Spark has to, which is told. What was written is deleted.
+        """
+        plan = replace(self._task_plan, folder=str(uuid.uuid4()))
+        marks_only = deletes and plan.uses_deletion_vectors
+        if marks_only:
+            # Readers of changes find the rows by the deletion vectors.
+            plan = replace(plan, records_changes=False)
+        else:
+            checked_codec(self.target.facts.codec)
+        discard = partial(self.target.run, discard_folder, plan.folder)
+        attempt = ByArrow(self.target, plan, self._bring_package)
+        began = False
+        try:
+            if self.target.snapshot is None:
+                raise OnlySpark("the log is on the server of Spark Connect")
+            if self._by_spark is not None and not deletes:
+                raise OnlySpark("only Spark evaluates what the table demands of rows")
+            self._staged.deleted_by(discard)
+            began = True
+            with self._work.phase("rewriting"):
+                answer = work(attempt)
+        except OnlySpark as why:
+            where, reason = self.target.handle.where, redacted(why.reason)
+            ROWS_FOUND_BY_SPARK.log(table=where, operation=self.operation, reason=reason)
+            if began:
+                discard()
+            return None
+        self._results += attempt.results
+        return answer
 
     def columns_of_new_rows(self, given: Collection[str]) -> list[str]:
         """The columns of updated rows that `rows_to_update` needs: those that get new values, or all."""

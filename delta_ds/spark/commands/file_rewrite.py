@@ -73,7 +73,7 @@ def count_by_file(found: DataFrame) -> dict[int, int]:
 # --- rewrite the files in which rows change by Arrow, in tasks: Spark finds the rows and computes their new values
 
 # So many files are described to every task; of more, those without a changed row are left out first.
-_MOST_FILES = 20_000
+MOST_FILES = 20_000
 _TASK_BYTES = 128 << 20
 # Tasks for each core, so that one with more to do than others does not keep all waiting.
 _TASKS_PER_CORE = 4
@@ -110,23 +110,25 @@ def rewrite_files(
     InvariantViolationError
         A row breaks a constraint.
     """
-    if len(files) > _MOST_FILES and target.engine.fixes_values:
+    if len(files) > MOST_FILES and target.engine.fixes_values:
         files = files.only(list(count_by_file(rows_of(files))))
     if not len(files):
         return Rewritten()
     rows = rows_of(files)
-    rewrite: FileRewrite = target.ask(_plan, plan, files, tuple(actions), repeated)
-    spread = _spread(rows, files, _tasks(target, rewrite))
+    rewrite: FileRewrite = target.ask(plan_of, plan, files, tuple(actions), repeated)
+    spread = _spread(rows, files, tasks_for(target, rewrite))
     return together(run_tasks(spread, partial(rewrite_changed_files, rewrite)))
 
 
-def _plan(
+def plan_of(
     snapshot: Snapshot, plan: DmlPlan, files: CandidateFiles, actions: tuple[int, ...], repeated: bool
 ) -> FileRewrite:
+    """How files are rewritten, for `DmlTarget.ask`; see `plan_file_rewrite`."""
     return plan_file_rewrite(snapshot, plan, files, actions, repeated=repeated)
 
 
-def _tasks(target: DmlTarget, rewrite: FileRewrite) -> int:
+def tasks_for(target: DmlTarget, rewrite: FileRewrite) -> int:
+    """How many tasks rewrite files."""
     size = sum(piece.size for piece in rewrite.files.values())
     tasks = target.engine.tasks(_TASKS_PER_CORE, otherwise=_TASKS_OF_UNKNOWN_CORES)
     return min(len(rewrite.files), max(tasks, -(-size // _TASK_BYTES)))

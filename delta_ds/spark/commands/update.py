@@ -7,27 +7,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import RowScope
+from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.format import operations
+from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
-from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of
-from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
+from delta_ds.spark.commands.predicates import (
+    are_functions_of_rows,
+    evaluable,
+    finder_of,
+    new_value_of,
+    predicate_of,
+)
+from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, target_path, with_defaults
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.retries import run_command
+from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+    from delta_ds.kernel.commands.dml.rewritten import Rewritten
+    from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.handle import Handle
+    from delta_ds.spark.engines.seam.engine import Resolved
 
 
 def run_update(
@@ -82,6 +95,7 @@ class _Update:
         self._matches: Column = F.lit(True)
         self._values: dict[str, Column] = {}
         self._has_subquery = False
+        self._resolved: list[tuple[str, Resolved]] = []
 
     def run(self) -> int:
         """How many rows were updated."""
@@ -94,11 +108,11 @@ class _Update:
         given = {name.lower() for name in self._assigned}
         generated = target.ask(generated_columns)
         change.plan_rows(computed=[name for name in generated if name.lower() not in given])
-        predicate, text = None, None
+        predicate, text, condition = None, None, None
         if self._condition is not None:
-            resolved = resolve_condition(target, sample, self._condition, operations.UPDATE.name)
-            self._matches = F.coalesce(resolved.column, F.lit(False))
-            predicate, text = predicate_of(target, resolved), resolved.text
+            condition = resolve_condition(target, sample, self._condition, operations.UPDATE.name)
+            self._matches = F.coalesce(condition.column, F.lit(False))
+            predicate, text = predicate_of(target, condition), condition.text
         files = target.files(predicate)
 
         def rows(files: CandidateFiles) -> DataFrame:
@@ -108,7 +122,9 @@ class _Update:
             hits = frame.where(self._matches).select(frame[FILE], frame[ROW], F.lit(0).alias(CLAUSE), *values)
             return change.rows_to_update(hits, self._values, [0])
 
-        found = change.rewrite(rows, files, [UPDATE])
+        found = change.by_arrow(partial(self._by_arrow, condition, files))
+        if found is None:
+            found = change.rewrite(rows, files, [UPDATE])
         if found.rows:
             change.commit(
                 predicate,
@@ -125,6 +141,19 @@ class _Update:
             )
         return found.rows
 
+    def _by_arrow(self, condition: Resolved | None, files: CandidateFiles, attempt: ByArrow) -> Rewritten:
+        target, operation = self._target, operations.UPDATE.name
+        if target.facts.store_assignment != ANSI_POLICY:
+            raise OnlySpark(f"values are stored by the policy {target.facts.store_assignment}")
+        values = []
+        for name, value in self._resolved:
+            path = target_path(target.schema, name, target.handle.where, operation, target.handle.alias)
+            values.append(new_value_of(target, path, value, operation))
+        place = {field.name: n for n, field in enumerate(target.schema)}
+        new = NewValues(tuple(sorted(values, key=lambda value: place[value.path[0]])), target.timezone)
+        wanted = None if condition is None else evaluable(target, condition)
+        return attempt.rewrite(finder_of(target, wanted, new).rewrite, files, [UPDATE])
+
     def _resolved_values(self, frame: DataFrame) -> dict[str, Column]:
         """The new values of the columns that get some."""
         from pyspark.sql import functions as F
@@ -135,6 +164,7 @@ class _Update:
         assignments = with_defaults(target.schema, self._assignments, alias=alias)
         values = scope.resolve_all(list(assignments.values()), "SET clause")
         self._has_subquery = any(value.subquery for value in values)
+        self._resolved = list(zip(assignments, values, strict=True))
         self._change.is_function_of_rows = are_functions_of_rows(
             target, (self._condition, *assignments.values())
         )
@@ -142,7 +172,7 @@ class _Update:
         columns = assign(
             target.schema,
             lambda name: F.col(quoted(name)),
-            list(zip(assignments, values, strict=True)),
+            self._resolved,
             cast=StoreCast.of(target),
             operation=operations.UPDATE.name,
             alias=alias,

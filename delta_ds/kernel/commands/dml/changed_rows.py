@@ -139,6 +139,8 @@ class ChangedRows:
         return rows.take(integers(numbers - first))
 
     def by_clause(self) -> dict[int, int]:
+        if len(self) and (self.clauses == self.clauses[0]).all():
+            return {int(self.clauses[0]): len(self)}
         counts = np.bincount(self.clauses).tolist()
         return {number: rows for number, rows in enumerate(counts) if rows}
 

@@ -15,7 +15,7 @@ from delta_ds.conditions.options import REPLACE_USING_UNRESOLVED
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files, with_row_counts
 from delta_ds.kernel.commands.dml.changed_rows import DELETE
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_changed_files
-from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, run
+from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, Task, run
 from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, plan_replacement
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.merge.clauses import Clause, changed_rows, effective_clauses, history_parameters
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.format.table_state import TableState
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.write.arrow import Rows
     from delta_ds.kernel.transaction.write.intent import WriteIntent
@@ -88,7 +89,6 @@ class _Merge:
         self._snapshot = snapshot = change.snapshot
         check_names(source.schema.names, "source", snapshot.storage.url, MERGE.name)
         clauses = request.clauses
-        self._changes_rows = any(not clause.inserts for clause in clauses)
         self._inserts = any(clause.inserts for clause in clauses)
         self._by_source = any(clause.is_by_source for clause in clauses)
         sides = Sides(
@@ -113,9 +113,8 @@ class _Merge:
 
     def run(self) -> MergeResult:
         """Do it."""
-        find = self._changed if self._changes_rows else self._matched
         actions = [clause.clause.code for clause in self._plan.clauses]
-        found = self._change.rewrite(find(), self._files, actions)
+        found = self._change.rewrite(self._task(), self._files, actions)
         if found.ambiguous:  # rows of several batches
             raise self._rows.several_match()
         inserted = self._insert(found.sources)
@@ -139,6 +138,10 @@ class _Merge:
         )
         return counted(result, committed)
 
+    def _task(self) -> Task:
+        marks = self._change.plan.uses_deletion_vectors
+        return task_of(self._plan, self._rows, self._snapshot.table_state, self._wanted, marks)
+
     def _counts(self, found: Rewritten, inserted: TaskResult) -> dict[str, int]:
         kinds = changed_rows(self._request.clauses, found.by_clause)
         updated = sum(rows for name, rows in kinds.items() if name.endswith("Updated"))
@@ -160,36 +163,9 @@ class _Merge:
             return None
         sides = self._plan.sides
         parts = [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
-        for key, values in self._rows.pairs.key_values:
-            if key.target.type is not None and not key.null_safe:
-                parts += may_equal(sides.of_target(key.target), values, key.target.type)
-        return conjunction(parts)
-
-    def _reading(self) -> ReadPlan:
-        """How the columns of the table are read that the MERGE looks at."""
-        snapshot, names = self._snapshot, self._rows.columns
-        wanted = self._wanted
-        return ReadPlan.of(
-            snapshot.table_state,
-            schema=StructType(tuple(f for f in snapshot.schema if f.name in names)),
-            timezone=self._request.settings.timezone,
-            metadata_columns=("row_index",) if self._changes_rows else (),
-            predicate=None
-            if wanted is None
-            else bind(wanted, snapshot.schema, self._request.settings.timezone),
-        )
+        return conjunction([*parts, *demands_of_keys(self._plan, self._rows)])
 
     # --- what is written
-
-    def _changed(self) -> partial[Rewritten]:
-        """The task that rewrites the files in which rows change."""
-        if not self._change.plan.uses_deletion_vectors:
-            self._rows.without(_unchanged_keys(self._plan))
-        return partial(_rewrite, self._reading(), self._rows)
-
-    def _matched(self) -> partial[Rewritten]:
-        """The task that only looks which rows of the source are there."""
-        return partial(_match, self._reading(), self._rows)
 
     def _insert(self, matched: npt.NDArray[np.int64]) -> TaskResult:
         if not self._inserts:
@@ -202,6 +178,47 @@ class _Merge:
             result = write_rows(plan.inserts, rows, folder=plan.folder)
         self._change.wrote(result)
         return result
+
+
+def demands_of_keys(plan: MergePlan, rows: MergeRows) -> list[Expression]:
+    """What every row of the table meets that matches one of the source, by the source's keys; not bound."""
+    found: list[Expression] = []
+    for key, values in rows.pairs.key_values:
+        if key.target.type is not None and not key.null_safe:
+            found += may_equal(plan.sides.of_target(key.target), values, key.target.type)
+    return found
+
+
+def task_of(
+    plan: MergePlan, rows: MergeRows, state: TableState, wanted: Expression | None, marks: bool
+) -> Task:
+    """The task that joins files with the source; it can be pickled.
+
+    It rewrites or marks the rows that change; where no clause changes any, it only tells which source rows match.
+
+    Parameters
+    ----------
+    rows
+        Of the plan.
+    state
+        The version that is changed.
+    wanted
+        What every row meets whose change hangs on the source, not bound; None: all rows count.
+    marks
+        Whether rows are marked by deletion vectors: new rows are written as a whole.
+    """
+    changes = any(not clause.clause.inserts for clause in plan.clauses)
+    timezone = plan.sides.timezone
+    reading = ReadPlan.of(
+        state,
+        schema=StructType(tuple(f for f in state.schema if f.name in rows.columns)),
+        timezone=timezone,
+        metadata_columns=("row_index",) if changes else (),
+        predicate=None if wanted is None else bind(wanted, state.schema, timezone),
+    )
+    if changes and not marks:
+        rows.without(_unchanged_keys(plan))
+    return partial(_rewrite if changes else _match, reading, rows)
 
 
 # --- a write whose rows take the place of those with the same keys
@@ -274,7 +291,7 @@ class _Replacement(_Merge):
     def write(self) -> int:
         """Do it; the version."""
         change, plan = self._change, self._change.plan
-        found = change.rewrite(self._changed(), self._files, [DELETE], repeated=True)
+        found = change.rewrite(self._task(), self._files, [DELETE], repeated=True)
         new_rows = plan.without_changes.inserts if not found.rows else plan.inserts
         change.owns_folder()
         written = write_rows(new_rows, self._source.rows.to_batches(), folder=plan.folder)

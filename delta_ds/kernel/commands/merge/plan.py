@@ -126,7 +126,7 @@ def plan_merge(
     return MergePlan(
         sides,
         after,
-        tuple(key for part in conditions if (key := _key(sides, part)) is not None),
+        tuple(key for part in conditions if (key := key_of(sides, part)) is not None),
         conditions,
         tuple(resolved),
         computed,
@@ -134,7 +134,8 @@ def plan_merge(
     )
 
 
-def _key(sides: Sides, part: Expression) -> Key | None:
+def key_of(sides: Sides, part: Expression) -> Key | None:
+    """What of both sides a part of the search condition holds equal, of types that can be found by hashes."""
     if not isinstance(part, Call) or part.name not in ("=", "<=>"):
         return None
     from delta_ds.kernel.commands.changes.key_codes import is_key_type

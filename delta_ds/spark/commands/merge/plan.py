@@ -58,6 +58,8 @@ class ResolvedClause(ClauseKind):
         Columns of `MergePlan.schema` that the clause gives a value for, by their names there.
     source
         As it was given.
+    given
+        What `values` are made of.
     """
 
     when: When
@@ -66,6 +68,7 @@ class ResolvedClause(ClauseKind):
     values: list[Column | None] | None
     assigned: frozenset[str]
     source: Clause
+    given: Sequence[Assignment] = ()
 
     def applies(self, kind: Column) -> Column:
         """Whether the clause applies to a row of the join, given whether it is for rows of that kind."""
@@ -274,4 +277,4 @@ def _resolve_clause(
     )
     names = {a.path[0].lower() for a in given}
     assigned = frozenset(f.name for f in after if f.name.lower() in names)
-    return ResolvedClause(clause.when, clause.do, condition, values, assigned, clause)
+    return ResolvedClause(clause.when, clause.do, condition, values, assigned, clause, given)

@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.events.commands import MERGE_BEGINS_ANEW
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import FILE, SOURCE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, special_columns
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
-from delta_ds.kernel.commands.merge.clauses import changed_rows
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.settings import AUTO_MERGE
-from delta_ds.records import dataclass, replace
+from delta_ds.records import replace
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.schema import quoted
-from delta_ds.spark.base.session_conf import is_set
+from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, is_set, size
+from delta_ds.spark.commands.by_arrow import ByArrow
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
+from delta_ds.spark.commands.merge.by_arrow import Matches, computed_source, kernel_merge, merge_by_arrow
 from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
+from delta_ds.spark.commands.merge.outcome import Outcome, counted, is_relevant, several_match
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
 from delta_ds.spark.commands.merge.row_scope import has_subqueries, row_scope
 from delta_ds.spark.commands.merge.rows import (
@@ -51,6 +52,7 @@ from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.commands.rows import lost_rows
+from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.engine import ResolutionCache
 
 if TYPE_CHECKING:
@@ -106,31 +108,6 @@ def _run_once(
     )
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What a MERGE found in the table and wrote.
-
-    Attributes
-    ----------
-    found
-        Which rows of the table change, and what tasks made of their files.
-    relevant
-        Whether there is anything to commit, even if no row changes: delta-spark then makes a version too.
-    touched
-        The files in which rows change.
-    written
-        How many rows were written.
-    scanned_ms
-        When the rows were found, in milliseconds since the command began.
-    """
-
-    found: Rewritten
-    relevant: bool
-    touched: CandidateFiles
-    written: int
-    scanned_ms: int
-
-
 class _Merge:
     def __init__(
         self,
@@ -155,47 +132,94 @@ class _Merge:
         self._by_source = any(clause.is_by_source for clause in clauses)
         self._plan: MergePlan | None = None
         self._resolutions = ResolutionCache()
+        self._started = 0
+        self._kept: DataFrame | None = None
 
     def run(self) -> tuple[int, int, int, int]:
         """How many rows were affected, updated, deleted and inserted."""
         change, target = self._change, self._target
         # What does not fit is told before the source is computed.
         sample = self._sides(target.no_files)
-        started = change.elapsed_ms()
-        kept = materialize_source(self._given, replicated=self._replicated)
-        self._source = _mark_source(kept)
-        if not target.engine.has_same_columns(self._given, kept):
-            self._plan = None
-            self._resolutions.forget_columns()
-            sample = self._sides(target.no_files)
-        else:
-            sample = replace(sample, source=self._source)
+        self._started = change.elapsed_ms()
         self._plan_rows(sample.plan)
-        change.repeatable = kept is self._given and not has_subqueries(sample)
-        materialized = change.elapsed_ms()
-        read, files, stats, scope = self._candidates(sample)
-        outcome = self._change_rows(files, stats) if self._changes_rows else self._insert_only(files)
-        counts = self._counts(sample.plan, outcome)
+        done = change.by_arrow(partial(self._by_arrow, sample))
+        if done is not None:
+            constant = target.engine.is_constant(self._given)
+        else:
+            kept = self._kept
+            if kept is None:
+                kept = materialize_source(self._given, replicated=self._replicated)
+            constant = kept is self._given
+            self._source = _mark_source(kept)
+            if not target.engine.has_same_columns(self._given, kept):
+                self._plan = None
+                self._resolutions.forget_columns()
+                sample = self._sides(target.no_files)
+                self._plan_rows(sample.plan)
+            else:
+                sample = replace(sample, source=self._source)
+            done = self._by_spark(sample)
+        change.repeatable = constant and not has_subqueries(sample)
+        return self._commit(sample.plan, done)
+
+    def _commit(self, plan: MergePlan, done: Outcome) -> tuple[int, int, int, int]:
+        change = self._change
+        counts = counted(change, plan.clauses, done)
         # Where rows are marked, delta-spark makes no version of nothing; where files are rewritten, it does.
-        rewrites = outcome.relevant and not change.plan.uses_deletion_vectors
-        if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(outcome.touched):
+        rewrites = done.relevant and not change.plan.uses_deletion_vectors
+        if rewrites or counts["numTargetRowsInserted"] or plan.evolved or len(done.touched):
             change.commit(
-                read,
-                removed=[] if change.plan.uses_deletion_vectors else outcome.touched.paths.to_pylist(),
-                deleted=by_path(files, outcome.found.positions),
-                rows=scope,
-                parameters=history_parameters(sample.plan),
+                done.read,
+                removed=[] if change.plan.uses_deletion_vectors else done.touched.paths.to_pylist(),
+                deleted={} if done.files is None else by_path(done.files, done.found.positions),
+                rows=done.scope,
+                parameters=history_parameters(plan),
                 metrics={
                     **counts,
-                    "numSourceRows": stats.rows,
-                    "numOutputRows": outcome.written,
-                    "materializeSourceTimeMs": materialized - started,
-                    "scanTimeMs": outcome.scanned_ms - materialized,
-                    "rewriteTimeMs": change.elapsed_ms() - outcome.scanned_ms,
+                    "numSourceRows": done.source_rows,
+                    "numOutputRows": done.written,
+                    "materializeSourceTimeMs": done.materialized_ms - self._started,
+                    "scanTimeMs": done.scanned_ms - done.materialized_ms,
+                    "rewriteTimeMs": change.elapsed_ms() - done.scanned_ms,
                 },
             )
         changed = [counts[f"numTargetRows{kind}"] for kind in ("Updated", "Deleted", "Inserted")]
         return sum(changed), changed[0], changed[1], changed[2]
+
+    def _by_spark(self, sample: Sides) -> Outcome:
+        """Queries of Spark join the source, which is kept, with the table."""
+        materialized = self._change.elapsed_ms()
+        read, files, stats, scope = self._candidates(sample)
+        done = self._change_rows(files, stats) if self._changes_rows else self._insert_only(files)
+        return replace(
+            done, read=read, files=files, scope=scope, source_rows=stats.rows, materialized_ms=materialized
+        )
+
+    def _by_arrow(self, sample: Sides, attempt: ByArrow) -> Outcome:
+        """The kernel joins files with the source, which Spark computes once."""
+        target = self._target
+        if not size(target.spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE):
+            raise OnlySpark(f"{MERGE_SOURCE_CONF} is 0")
+        plan = kernel_merge(target, sample, self._special)
+        if self._changes_rows and all(clause.clause.inserts for clause in plan.clauses):
+            raise OnlySpark("a clause that changes nothing")
+        if not self._fits_arrow(self._given):
+            self._kept = materialize_source(self._given, replicated=self._replicated)
+            if not self._fits_arrow(self._kept, measured=True):
+                raise OnlySpark(f"the source is larger than {MERGE_SOURCE_CONF} says")
+        source = computed_source(target, self._given if self._kept is None else self._kept)
+        matches = Matches(plan, source, sees_all=not target.engine.reads_by_python(self._given))
+        return merge_by_arrow(self._change, attempt, sample, matches, repeated=self._may_repeat)
+
+    def _fits_arrow(self, source: DataFrame, *, measured: bool = False) -> bool:
+        """Whether a source is small enough to be joined by Arrow, as Spark expects or as is measured."""
+        engine = self._target.engine
+        most = size(self._target.spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE)
+        if not measured:
+            expected = engine.estimated_bytes(source)
+            return expected is not None and expected <= most
+        stats = source_stats(source, [])
+        return engine.measured_bytes(source, stats.rows, stats.variable_bytes) <= most
 
     # --- the two sides
 
@@ -272,13 +296,13 @@ class _Merge:
 
     # --- what is written
 
-    def _insert_only(self, files: CandidateFiles) -> _Outcome:
+    def _insert_only(self, files: CandidateFiles) -> Outcome:
         rows = all_changes(self._sides(files), self._change, self._special, by_source=False)
         scanned = self._change.elapsed_ms()
         written = self._insert(rows.where(rows[FILE].isNull()))
-        return _Outcome(Rewritten(), False, self._target.no_files, written, scanned)
+        return Outcome(Rewritten(), False, self._target.no_files, written, scanned)
 
-    def _change_rows(self, files: CandidateFiles, stats: SourceStats) -> _Outcome:
+    def _change_rows(self, files: CandidateFiles, stats: SourceStats) -> Outcome:
         """One join finds the rows that change, and their new values; tasks rewrite their files."""
         change, engine = self._change, self._target.engine
         broadcast = engine.fits_executors(self._source, stats.rows, stats.variable_bytes)
@@ -313,10 +337,7 @@ class _Merge:
                 rows_of, files, [CODES[clause.do] for clause in clauses], repeated=self._may_repeat
             )
             if found.ambiguous:
-                raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
-                    table=self._target.handle.where,
-                    usageReference="https://docs.delta.io/latest/delta-update.html",
-                )
+                raise several_match(self._target.handle.where)
             scanned = change.elapsed_ms() - found.milliseconds
             written = found.result.rows
             if self._inserts:
@@ -327,10 +348,8 @@ class _Merge:
                         matched = frame_of(self._target.spark, pa.table({SOURCE: found.sources}))
                     rows = inserted_rows(sides, change, self._special, matched, broadcast=not cached)
                 written += self._insert(rows)
-        relevant = found.seen or (self._by_source and len(files) > 0)
-        if all(clause.is_matched for clause in clauses):
-            relevant = bool(found.rows)
-        return _Outcome(found, relevant, files.only(found.files), written, scanned)
+        relevant = is_relevant(clauses, found, len(files))
+        return Outcome(found, relevant, files.only(found.files), written, scanned)
 
     def _unchanged_keys(self, sides: Sides) -> frozenset[str]:
         if self._change.plan.uses_deletion_vectors:
@@ -347,25 +366,6 @@ class _Merge:
             # A join leaves rows of every partition in every task.
             frame = frame.hint("rebalance", *map(quoted, partitions))
         return self._change.insert(frame)
-
-    def _counts(self, plan: MergePlan, outcome: _Outcome) -> dict[str, int]:
-        touched = outcome.touched
-        by_kind = changed_rows(plan.clauses, outcome.found.by_clause)
-        updated = sum(rows for name, rows in by_kind.items() if name.endswith("Updated"))
-        deleted = sum(rows for name, rows in by_kind.items() if name.endswith("Deleted"))
-        copied = 0
-        if len(touched) and not self._change.plan.uses_deletion_vectors:
-            known: CandidateFiles = (
-                touched if touched.num_rows is not None else self._target.ask(with_row_counts, touched)
-            )
-            copied = (known.num_rows or 0) - updated - deleted
-        return {
-            "numTargetRowsCopied": copied,
-            "numTargetRowsInserted": outcome.written - copied - updated if self._inserts else 0,
-            "numTargetRowsUpdated": updated,
-            "numTargetRowsDeleted": deleted,
-            **by_kind,
-        }
 
 
 def _mark_source(source: DataFrame) -> DataFrame:

@@ -93,6 +93,12 @@ def attributes(frame: DataFrame) -> list[Column]:
     return [jvm.column(output.apply(at)) for at in range(output.size())]
 
 
+def column_ids(frame: DataFrame) -> list[int]:
+    """The ids of the columns of a frame, in order, as trees of expressions name them."""
+    output = Jvm.of(frame.sparkSession).logical_plan(frame).output()
+    return [int(a.exprId().id()) for a in _items(output)]
+
+
 def same_output(one: DataFrame, other: DataFrame) -> bool:
     """Whether two frames have the same columns by their ids, in the same order."""
     jvm = Jvm.of(one.sparkSession)

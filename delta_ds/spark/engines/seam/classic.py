@@ -5,6 +5,7 @@ Writes of a classic session: casts as Spark's own inserts have them, and Spark's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,7 @@ from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
 from delta_ds.kernel.files.rows.plan import ColumnsOf
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.kernel.format.options.write import TASKS_OPTION
+from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.records import dataclass
 from delta_ds.reporting.mailbox import take_reports
@@ -145,6 +147,14 @@ class ClassicExpressions:
     ) -> Sequence[Expression]:
         return conditions.implied_predicates(self._spark, condition.column, _paths(schema), timezone)
 
+    def column_ids(self, frame: DataFrame) -> Sequence[int]:
+        return resolution.column_ids(frame)
+
+    def evaluable(
+        self, value: Column, schema: StructType, timezone: str, names: Mapping[int, str] | None = None
+    ) -> Expression:
+        return conditions.whole_expression(self._spark, value, _plain_paths(schema), timezone, names)
+
     def predicates_of_join(
         self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
     ) -> list[Expression]:
@@ -177,6 +187,16 @@ class ClassicExpressions:
 def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
     def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
         return names if schema.find(names[0]) is not None else None
+
+    return path
+
+
+def _plain_paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
+    """As `_paths`, without columns whose texts compare otherwise than by their bytes."""
+
+    def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
+        field = schema.find(names[0])
+        return names if field is not None and compares_by_bytes(field) else None
 
     return path
 
@@ -279,6 +299,9 @@ class Classic:
         """
         return "RelationV2" in str(Jvm.of(self._spark).logical_plan(frame).treeString())
 
+    def estimated_bytes(self, frame: DataFrame) -> int | None:
+        return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
         from pyspark import StorageLevel
@@ -305,8 +328,10 @@ class Classic:
     def fits_executors(self, frame: DataFrame, rows: int, variable_bytes: int) -> bool:
         if str(self._spark.conf.get("spark.sql.autoBroadcastJoinThreshold")).startswith("-"):
             return False
-        row_bytes = int(frame._jdf.schema().defaultSize())
-        return rows * row_bytes + variable_bytes <= BROADCAST_BYTES
+        return self.measured_bytes(frame, rows, variable_bytes) <= BROADCAST_BYTES
+
+    def measured_bytes(self, frame: DataFrame, rows: int, variable_bytes: int) -> int:
+        return rows * int(frame._jdf.schema().defaultSize()) + variable_bytes
 
     # --- writing
 
@@ -350,6 +375,9 @@ class Classic:
 
     def runs_small_jobs(self) -> bool:
         return True
+
+    def runs_tasks_here(self) -> bool:
+        return re.fullmatch(r"local(\[.*\])?", str(self._spark.sparkContext.master)) is not None
 
     def batch_function(
         self,

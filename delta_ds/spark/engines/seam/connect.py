@@ -158,6 +158,12 @@ class Connect:
     def reads_by_python(self, frame: DataFrame) -> bool:
         return True
 
+    def estimated_bytes(self, frame: DataFrame) -> int | None:
+        return None
+
+    def measured_bytes(self, frame: DataFrame, rows: int, variable_bytes: int) -> int:
+        return variable_bytes
+
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
         # What is only cached is computed again where the server does not know the plan for the same.
@@ -199,6 +205,9 @@ class Connect:
         return server_cores
 
     def runs_small_jobs(self) -> bool:
+        return False
+
+    def runs_tasks_here(self) -> bool:
         return False
 
     def batch_function(

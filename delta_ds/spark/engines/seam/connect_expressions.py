@@ -5,7 +5,7 @@ What the server makes of a `Column` is not shown, so nothing is known of one but
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from delta_ds.kernel.format.expressions.tree import (
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
 from delta_ds.spark.base.schema import from_spark
+from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
@@ -74,6 +75,14 @@ class ConnectExpressions:
     ) -> Sequence[Expression]:
         whole = _parsed(condition.source, alias)
         return [part for each in whole for part in conjuncts(each) if not _moves(part)]
+
+    def column_ids(self, frame: DataFrame) -> Sequence[int]:
+        return ()
+
+    def evaluable(
+        self, value: SparkColumn, schema: StructType, timezone: str, names: Mapping[int, str] | None = None
+    ) -> Expression:
+        raise OnlySpark("a client of Spark Connect does not see what Spark makes of expressions")
 
     def predicates_of_join(
         self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None

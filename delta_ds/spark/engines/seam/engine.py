@@ -183,6 +183,29 @@ class Expressions(Protocol):
         """
         ...
 
+    def column_ids(self, frame: DataFrame) -> Sequence[int]:
+        """The ids of the columns of a frame, as `evaluable` takes names for; none where they are not known."""
+        ...
+
+    def evaluable(
+        self, value: Column, schema: StructType, timezone: str, names: Mapping[int, str] | None = None
+    ) -> Expression:
+        """A resolved expression in the kernel's terms, row by row the same, not bound.
+
+        Parameters
+        ----------
+        schema
+            The columns that it may read.
+        names
+            Their names in `schema`, by the ids that they have for Spark; None: the names are the same.
+
+        Raises
+        ------
+        OnlySpark
+            The kernel has none.
+        """
+        ...
+
     def predicates_of_join(
         self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
     ) -> list[Expression]:
@@ -330,6 +353,14 @@ class Engine(Protocol):
         """Whether a frame may read tables by Spark's data source interface, where `TablesRead` does not see them."""
         ...
 
+    def estimated_bytes(self, frame: DataFrame) -> int | None:
+        """How large Spark expects the rows of a frame to be at most; None where it does not say."""
+        ...
+
+    def measured_bytes(self, frame: DataFrame, rows: int, variable_bytes: int) -> int:
+        """How large so many rows of a frame are; see `variable_bytes`."""
+        ...
+
     def kept(self, frame: DataFrame) -> AbstractContextManager[DataFrame]:
         """The rows of a frame, stored for two reads within the block."""
         ...
@@ -387,6 +418,10 @@ class Engine(Protocol):
 
     def runs_small_jobs(self) -> bool:
         """Whether this process may do little work itself rather than start a job."""
+        ...
+
+    def runs_tasks_here(self) -> bool:
+        """Whether tasks run on the machine of this process, and nowhere else."""
         ...
 
     def batch_function(

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
+from delta_ds.spark.commands.dml_command import DmlExecution
 
 LAYOUTS: dict[str, dict[str, str]] = {
     "files are replaced": {},
@@ -24,6 +26,18 @@ LAYOUTS: dict[str, dict[str, str]] = {
         "delta.enableRowTracking": "true",
     },
 }
+
+
+def found_by_arrow(monkeypatch: pytest.MonkeyPatch, *, wanted: bool) -> None:
+    """Let Arrow find all rows of commands, or none."""
+    by_arrow = DmlExecution.by_arrow
+
+    def always(*arguments: Any, **options: Any) -> Any:
+        found = by_arrow(*arguments, **options)
+        assert found is not None
+        return found
+
+    monkeypatch.setattr(DmlExecution, "by_arrow", always if wanted else lambda *_, **__: None)
 
 
 def make_table(path: Path, options: dict[str, str]) -> str:

@@ -14,6 +14,7 @@ from delta_ds.spark.engines.seam import classic
 from spark_tests.behaviour.spark.commands.row_changes import (
     COMMANDS,
     LAYOUTS,
+    found_by_arrow,
     make_ruled_table,
     make_table,
     merge_of,
@@ -83,7 +84,8 @@ def test_many_files_are_narrowed_first_and_large_sources_are_joined_by_shuffles(
 ) -> None:
     usual, unusual = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("usual", "unusual"))
     COMMANDS[command](DeltaTable.forPath(spark, usual))
-    monkeypatch.setattr(file_rewrite, "_MOST_FILES", 1)
+    found_by_arrow(monkeypatch, wanted=False)
+    monkeypatch.setattr(file_rewrite, "MOST_FILES", 1)
     monkeypatch.setattr(classic, "BROADCAST_BYTES", 0)
     COMMANDS[command](DeltaTable.forPath(spark, unusual))
     assert state_of(usual) == state_of(unusual)

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.spark.commands.dml_command import DmlExecution
+from spark_tests.behaviour.spark.commands.row_changes import found_by_arrow
 from spark_tests.behaviour.spark.commands.test_row_commands import FEED, TRACKING, VECTORS
 from spark_tests.full_form import FULL
 
@@ -196,8 +197,12 @@ def _in_feed(log: DeltaLog, version: int, *columns: str) -> Counter[Any]:
     return Counter(zip(*(found[name].to_pylist() for name in (*columns, "_change_type")), strict=True))
 
 
+@pytest.mark.parametrize("finder", ["arrow", "spark"])
 @pytest.mark.parametrize("layout", LAYOUTS if FULL else SAMPLED)
-def test_merges_leave_what_one_pass_leaves(spark: SparkSession, tmp_path: Path, layout: str) -> None:
+def test_merges_leave_what_one_pass_leaves(
+    spark: SparkSession, tmp_path: Path, layout: str, finder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_by_arrow(monkeypatch, wanted=finder == "arrow")
     chance = random.Random(layout)
     rows = some_rows(chance, 8, 12)
     frame = spark.createDataFrame(rows, "k int, v int").repartition(2)
@@ -312,8 +317,11 @@ def test_all_that_spark_calls_current_is_settled_also_in_subqueries(spark: Spark
     assert row[2] == row[0].date() or abs(row[0] - datetime.datetime.now()) < datetime.timedelta(days=2)
 
 
-def test_clauses_of_a_merge_are_one_flat_case(spark: SparkSession, tmp_path: Path) -> None:
+def test_clauses_of_a_merge_are_one_flat_case(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One in the other they would take a time that grows faster than their number."""
+    found_by_arrow(monkeypatch, wanted=False)
     spark.range(4).withColumn("v", F.lit(0)).write.format("pydelta").save(str(tmp_path))
     merge = (
         DeltaTable.forPath(spark, str(tmp_path)).alias("t").merge(spark.range(9).alias("s"), "t.id = s.id")

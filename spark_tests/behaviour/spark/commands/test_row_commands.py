@@ -15,6 +15,7 @@ from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
 from delta_ds.spark.commands.merge import run
 from delta_ds.spark.commands.merge.sides import SourceStats, source_stats
+from spark_tests.behaviour.spark.commands.row_changes import found_by_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -215,6 +216,7 @@ def test_a_source_of_long_values_does_not_go_to_every_executor(
         return seen[0]
 
     monkeypatch.setattr(run, "source_stats", stats)
+    found_by_arrow(monkeypatch, wanted=False)
     table.merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "length(s.s)"}).execute()
 
     assert (seen[0].rows, seen[0].variable_bytes) == (8, 8 * (len("{k -> }") + 3000 + 9000))

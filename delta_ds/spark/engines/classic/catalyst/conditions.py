@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from delta_ds.spark.engines.classic.catalyst.filters import Paths, translate
+from delta_ds.spark.engines.classic.catalyst.filters import Paths, translate, translate_whole
 from delta_ds.spark.engines.classic.jvm import Jvm
 
 if TYPE_CHECKING:
@@ -36,6 +36,25 @@ def implied_predicates(
     """
     jvm = Jvm.of(spark)
     return translate(jvm.seq([jvm.expression(condition)]), paths, timezone)
+
+
+def whole_expression(
+    spark: SparkSession,
+    column: Column,
+    paths: Paths,
+    timezone: str,
+    names: Mapping[int, str] | None = None,
+) -> Expression:
+    """The kernel's expression that has the values of a resolved one in all rows.
+
+    Parameters as of `translate_whole`, and `spark` a classic session.
+
+    Raises
+    ------
+    OnlySpark
+        There is none.
+    """
+    return translate_whole(Jvm.of(spark).expression(column), paths, timezone, names)
 
 
 def referenced_columns(spark: SparkSession, condition: Column) -> set[str]:

@@ -25,6 +25,7 @@ from delta_ds.kernel.format.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VOID,
     DataType,
 )
 from delta_ds.records import dataclass
@@ -33,13 +34,14 @@ from delta_ds.spark.engines.classic.catalyst.nodes import (
     TRUE,
     Node,
     each_value,
+    is_null,
     nodes_of,
     path,
     tree,
     type_json,
     unwrap,
 )
-from delta_ds.spark.engines.classic.catalyst.values import agrees, constant, data_type, items
+from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, agrees, constant, data_type, items
 
 if TYPE_CHECKING:
     from delta_ds.spark.base.kinds.java_object import JavaObject
@@ -94,6 +96,11 @@ _FUNCTIONS: dict[str, _Function] = {
     "Remainder": _Function("%", _WHOLE), "Pmod": _Function("pmod", _WHOLE),
 }  # fmt: skip
 
+# In the types of nested values that are not simply copied.
+_TEXTS_OF_OTHER_FORMS = ("collate", "variant", "char(")
+# What the kernel computes of floating point numbers as Spark does, bit by bit. Statistics say nothing of it.
+_ON_FRACTIONS = frozenset(["Add", "Subtract", "Multiply"])
+
 
 def translate(filters: JavaObject, paths: Paths, timezone: str) -> list[Expression]:
     """What the filters that Spark hands to `FileIndex.listFiles` demand, as far as the kernel can say it.
@@ -145,10 +152,55 @@ def translate_json(nodes: Sequence[Mapping[str, Any]], paths: Paths, timezone: s
     return [] if predicate is None or predicate == Literal(True, BOOLEAN) else [predicate]
 
 
+def translate_whole(
+    expression: JavaObject, paths: Paths, timezone: str, names: Mapping[int, str] | None = None
+) -> Expression:
+    """An expression that equals a Catalyst expression in every row.
+
+    Where one of the two raises, so may the other, and need not.
+
+    Parameters
+    ----------
+    expression, paths, timezone
+        As of `translate`.
+    names
+        Other names for columns, by their ids; None: columns have names of their own.
+
+    Raises
+    ------
+    OnlySpark
+        The kernel has none; the first node that it does not have is named.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        nodes = nodes_of(expression)
+        if names is not None:
+            nodes = [_renamed(node, names) for node in nodes]
+        whole = tree(nodes)
+        translation = _Translation(paths, timezone, whole=True)
+        found = translation.exact(whole) or translation.nested_column(whole)
+        if found is None:
+            raise OnlySpark(translation.obstacle(whole))
+    except (Py4JError, LookupError, TypeError, ValueError, RecursionError) as error:
+        # A node that this version of Spark describes otherwise: Spark evaluates it itself.
+        raise OnlySpark(repr(error).partition("\n")[0]) from error
+    return found
+
+
+def _renamed(node: dict[str, Any], names: Mapping[int, str]) -> dict[str, Any]:
+    if not str(node["class"]).endswith(".AttributeReference"):
+        return node
+    return {**node, "name": names[int(node["exprId"]["id"])]}
+
+
 @dataclass(frozen=True, slots=True)
 class _Translation:
+    """`whole`: what comes out is evaluated on rows, and skips no files."""
+
     paths: Paths
     timezone: str
+    whole: bool = False
 
     # --- conditions
 
@@ -191,6 +243,24 @@ class _Translation:
         return Call("not", (Call("in", (value, *listed)),)) if value is not None and listed else None
 
     # --- values
+
+    def nested_column(self, node: Node) -> Column | None:
+        """A column or field of structs, arrays or maps as it is; None for anything else."""
+        node = unwrap(node)
+        raw = type_json(node) if node.kind in ("AttributeReference", "Field") else None
+        if not isinstance(raw, dict) or any(word in str(raw) for word in _TEXTS_OF_OTHER_FORMS):
+            return None
+        return self._column(node)
+
+    def obstacle(self, node: Node) -> str:
+        """What the kernel does not have of a node that `exact` has no expression for, in words."""
+        node = unwrap(node)
+        if node.kind in ("AttributeReference", "Field"):
+            return f"the column {'.'.join(path(node) or ('?',))}"
+        for child in node.children:
+            if self.exact(child) is None:
+                return self.obstacle(child)
+        return f"the expression {node.kind}"
 
     def exact(self, node: Node) -> Expression | None:
         """An expression equal to the node in every row; None if the kernel has none."""
@@ -239,6 +309,8 @@ class _Translation:
         source, target = self._type(node.children[0]), data_type(type_json(node))
         if source is None or target is None:
             return None
+        if source == VOID and is_null(node.children[0]):
+            return Literal(None, target)
         mode = node.fields.get("evalMode")
         if not agrees(source, target, mode, node.fields.get("timeZoneId") == self.timezone):
             return None
@@ -264,6 +336,8 @@ class _Translation:
         zone = node.fields.get("timeZoneId")
         if zone is not None and zone != self.timezone:
             return None
+        if self.whole and node.kind in _ON_FRACTIONS and self._type(node.children[0]) in FRACTIONAL:
+            return self._call(function.name, node.children)
         for i, child in enumerate(node.children):
             if self._type(child) not in function.arguments[min(i, len(function.arguments) - 1)]:
                 return None

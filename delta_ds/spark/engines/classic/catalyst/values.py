@@ -22,10 +22,11 @@ from delta_ds.kernel.format.expressions.coercion import (
     INTEGRAL,
     TEMPORAL,
     as_decimal,
+    is_nested,
 )
 from delta_ds.kernel.format.expressions.moments import DAY_US, Timestamp, date_of, timestamp_of
 from delta_ds.kernel.format.expressions.temporal import parse_date, parse_timestamp
-from delta_ds.kernel.format.expressions.tree import Literal
+from delta_ds.kernel.format.expressions.tree import Cast, Expression, Literal
 from delta_ds.kernel.format.expressions.zones import instant_micros, local_micros, offset_at, zone_of
 from delta_ds.kernel.format.schema.types import (
     BINARY,
@@ -50,6 +51,20 @@ from delta_ds.spark.engines.classic.catalyst.nodes import Node
 
 # Bytes that are no UTF-8 turn into it on the way to Python; what they were cannot be told any more.
 _REPLACEMENT = "\ufffd"
+
+
+class OnlySpark(Exception):  # noqa: N818 - not an error: Spark does it
+    """Something that Spark has to do, as the kernel cannot do it, or not as Spark does.
+
+    Attributes
+    ----------
+    reason
+        Why, in words for the log.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
 
 
 def data_type(raw: object) -> DataType | None:
@@ -176,6 +191,21 @@ def agrees(source: DataType, target: DataType, mode: str | None, same_zone: bool
     if mode == "TRY":
         return _is_exact_number(source) and _is_exact_number(target)
     return mode == "ANSI" and _in_ansi_mode(source, target)
+
+
+def cast_alike(value: Expression, source: DataType, target: DataType) -> Expression:
+    """A value as a column of another type stores it, where both raise or give the same.
+
+    Raises
+    ------
+    OnlySpark
+        The kernel's cast is not known to agree with Spark's.
+    """
+    if source in (target, VOID):
+        return value
+    if is_nested(source) or is_nested(target) or not agrees(source, target, "ANSI", True):
+        raise OnlySpark(f"a cast of {source} to {target}")
+    return Cast(value, target)
 
 
 def _in_every_mode(source: DataType, target: DataType) -> bool:

@@ -1,0 +1,210 @@
+"""Rows that Arrow finds in place of a query of Spark: the same ones, for all values, with Spark's errors."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from delta_ds import DeltaLog, DeltaTable
+from delta_ds.exceptions import DeltaError
+from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF
+from delta_ds.spark.commands import delete, dml_command
+from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NOON = datetime.datetime(2024, 3, 31, 1, 30, tzinfo=datetime.timezone.utc)
+_DAY = datetime.date(2024, 3, 31)
+VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "p": (pa.string(), ["a", "b", None]),
+    "d": (pa.float64(), [None, math.nan, -0.0, 0.0, 1.5, math.inf, -math.inf]),
+    "f": (pa.float32(), [None, math.nan, -0.0, 0.1, 2.5]),
+    "n": (pa.decimal128(9, 2), [None, Decimal("0.00"), Decimal("1.10"), Decimal("-7.99")]),
+    "s": (pa.string(), [None, "", "a", "A", "ä", "𝄞", "a ", "%", "a_b", "12", "x1"]),
+    "b": (pa.binary(), [None, b"", b"\xff", b"a"]),
+    "i": (pa.int32(), [None, 0, 1, -1, 2**31 - 1]),
+    "y": (pa.bool_(), [None, True, False]),
+    "day": (pa.date32(), [None, _DAY, datetime.date(1582, 10, 15), datetime.date(1, 1, 1)]),
+    "t": (
+        pa.timestamp("us", "UTC"),
+        [None, _NOON, _NOON + datetime.timedelta(hours=1), _NOON.replace(year=1900)],
+    ),
+    "u": (pa.timestamp("us"), [None, _NOON.replace(tzinfo=None), datetime.datetime(2024, 10, 27, 2, 30)]),
+}
+# Which the kernel evaluates itself.
+TRANSLATED = [
+    "d = 0", "d + 1 > 2", "f * 3 - f < d",
+    "d = -0.0", "d > 1", "d = double('NaN')", "NOT d < 1", "d <=> NULL", "d IN (0, double('NaN'))", "isnan(d)",
+    "f = 0.1", "f > d", "n = 1.1", "n > 1.095", "n < i", "s = 'a'", "s > 'a'", "s LIKE 'a%'",
+    "s LIKE 'a\\\\_b'", "s LIKE '%'", "s IN ('a', 'ä', NULL)", "s NOT IN ('a', NULL)", "length(s) = 1", "s || p = 'aa'",
+    "substring(s, 1, 1) = 'a'", "startswith(s, 'a')", "b = X'FF'", "i % 9 + 1 > 1 AND i < 5", "i % 2 = 0", "y", "NOT y",
+    "y IS NULL OR i = 1", "day = DATE'2024-03-31'", "year(day) < 1600", "date_add(day, 1) = DATE'2024-04-01'",
+    "t = TIMESTAMP'2024-03-31 01:30:00'", "hour(t) = 3", "CAST(t AS DATE) = DATE'2024-03-31'", "t > u",
+    "u = TIMESTAMP_NTZ'2024-10-27 02:30:00'", "x.a = 1", "x IS NULL", "x.b = 'a' OR p = 'b'",
+    "id IN (1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21)",
+    "CASE WHEN i > 0 THEN s ELSE p END = 'a'", "if(y, i, id) > 0", "coalesce(i, id) = 1", "id % 7 = 3 AND p = 'a'",
+    "(s = 'a') = y", "(i = 1) <=> y", "CAST(i AS STRING) = '1'", "CAST(id AS DECIMAL(20,3)) = 3",
+    "i < CAST(2147483648 AS BIGINT)",
+]  # fmt: skip
+BY_ARROW = ["delete", "update a column", "update a partition and a field", "repeated"]
+# Every second pair of a command and a layout by threads, few by tasks.
+CASES = [
+    *((layout, command, "threads") for n, layout in enumerate(LAYOUTS) for m, command in enumerate(BY_ARROW)
+      if not (n + m) % 2),
+    ("partitioned", "update a column", "tasks"),
+    ("feed", "delete", "tasks"),
+]  # fmt: skip
+# Left to Spark.
+FOREIGN = [
+    "soundex(s) = 'A000'", "CAST(d AS STRING) = '1.5'", "upper(s) = 'A'", "x = named_struct('a', 1L, 'b', 'a')",
+    "rtrim(s) = 'a'", "f = float('0.1')", "d / 2 > 2", "s COLLATE UTF8_LCASE = 'a'",
+]  # fmt: skip
+
+
+def _rows(count: int, step: int) -> pa.Table:
+    columns: dict[str, Any] = {"id": pa.array(range(step * count, (step + 1) * count), pa.int64())}
+    for place, (name, (kind, values)) in enumerate(VALUES.items()):
+        columns[name] = pa.array(
+            [values[(n * (place + 1) + n // 7 + step) % len(values)] for n in range(count)], kind
+        )
+    inner = [None, {"a": 1, "b": "a"}, {"a": None, "b": None}, {"a": 2, "b": "A"}]
+    columns["x"] = pa.array(
+        [inner[n % 4] for n in range(count)], pa.struct({"a": pa.int64(), "b": pa.string()})
+    )
+    return pa.table(columns)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("values") / "t")
+    for step in range(3):
+        DeltaLog(path).write(
+            _rows(77, step), options={"delta.enableDeletionVectors": "true"} if not step else {}
+        )
+    return path
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each DELETE, whether Arrow has found its rows."""
+    asked: list[bool] = []
+    real = dml_command.DmlExecution.by_arrow
+
+    def noted(self: Any, *arguments: Any, **options: Any) -> Any:
+        answer = real(self, *arguments, **options)
+        asked.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(dml_command.DmlExecution, "by_arrow", noted)
+    return asked
+
+
+@pytest.fixture(params=["Europe/Berlin", "UTC"])
+def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", request.param)
+    yield request.param
+    spark.conf.set("spark.sql.session.timeZone", str(before))
+
+
+def test_every_condition_finds_the_rows_that_spark_finds(
+    spark: SparkSession, base: str, found: list[bool], zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = spark.read.format("pydelta").load(base)
+    conditions = [*TRANSLATED, *FOREIGN]
+    counts = wanted.agg(
+        *(F.expr(f"sum(int(({c}) <=> true))").alias(f"c{n}") for n, c in enumerate(conditions))
+    ).first()
+    assert counts is not None
+    by_spark, places = {}, {}
+
+    def instead(change: Any, files: Any, answer: Any, predicate: Any, text: str) -> int:
+        places[condition] = {number: rows.tolist() for number, rows in answer.positions.items()}
+        return int(answer.rows)
+
+    def marked(change: Any, files: Any, hits: Any, predicate: Any, text: str) -> int:
+        by_spark[condition] = hits.count()
+        return int(by_spark[condition])
+
+    monkeypatch.setattr(delete, "_commit_found", instead)
+    monkeypatch.setattr(delete, "_mark", marked)
+    table = DeltaTable.forPath(spark, base)
+    for condition, count in zip(conditions, counts, strict=True):
+        answer = table.delete(condition).first()
+        assert answer is not None and answer[0] == count, condition
+    assert sorted(by_spark) == sorted(FOREIGN)
+    assert sorted(places) == sorted(condition for condition in TRANSLATED)
+    assert all(
+        sum(map(len, places[c].values())) == n for c, n in zip(conditions, counts, strict=True) if c in places
+    )
+
+
+@pytest.mark.parametrize(("layout", "command", "how"), CASES)
+def test_all_that_a_command_leaves_is_the_same_whoever_finds_its_rows(
+    spark: SparkSession,
+    tmp_path: Path,
+    found: list[bool],
+    layout: str,
+    how: str,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    by_arrow, by_spark = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("arrow", "spark"))
+    spark.conf.set(LOCAL_OPTIMIZE_CONF, "0" if how == "tasks" else "1g")
+    try:
+        COMMANDS[command](DeltaTable.forPath(spark, by_arrow))
+        assert found == [True]
+        monkeypatch.setattr(dml_command.DmlExecution, "by_arrow", lambda *_, **__: found.append(False))
+        COMMANDS[command](DeltaTable.forPath(spark, by_spark))
+        assert found == [True, False]
+    finally:
+        spark.conf.unset(LOCAL_OPTIMIZE_CONF)
+    assert state_of(by_arrow) == state_of(by_spark)
+
+
+@pytest.mark.parametrize("how", ["threads", "tasks"])
+def test_what_fails_on_a_row_is_spark_s_error_and_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, found: list[bool], how: str
+) -> None:
+    path = str(tmp_path / "t")
+    for step in range(3):
+        DeltaLog(path).write(
+            pa.table({"id": [step * 2, step * 2 + 1], "v": pa.array([1, 2**31 - 1], pa.int32())})
+        )
+    files = sorted(p for p in tmp_path.rglob("*") if p.is_file())
+    spark.conf.set(LOCAL_OPTIMIZE_CONF, "0" if how == "tasks" else "1g")
+    try:
+        with pytest.raises(Exception, match="(?i)overflow") as told:
+            DeltaTable.forPath(spark, path).delete("v + 1 > 1")
+        with pytest.raises(Exception, match="(?i)overflow") as also:
+            DeltaTable.forPath(spark, path).update("id > 0", {"v": "v + 1"})
+    finally:
+        spark.conf.unset(LOCAL_OPTIMIZE_CONF)
+    assert not isinstance(told.value, DeltaError) and not isinstance(also.value, DeltaError)
+    assert found == [False, False]
+    assert sorted(p for p in tmp_path.rglob("*") if p.is_file()) == files
+
+
+def test_columns_of_padded_text_are_left_to_spark(
+    spark: SparkSession, tmp_path: Path, found: list[bool]
+) -> None:
+    path = str(tmp_path / "t")
+    DeltaTable.create(spark).location(path).addColumn("id", "int").addColumn("c", "char(4)").execute()
+    spark.sql("SELECT 1 AS id, 'a' AS c UNION ALL SELECT 2, 'b'").write.format("pydelta").mode("append").save(
+        path
+    )
+    table = DeltaTable.forPath(spark, path)
+    assert table.delete("c = 'a'").first() == (1,)
+    assert table.update("id = 2", {"c": "'b'"}).first() == (1,)
+    assert found == [False, False]
+    assert table.delete("id = 2").first() == (1,)
+    assert found == [False, False, True]
