@@ -1,0 +1,236 @@
+"""pandas API on Spark over Delta tables: small programs, and what each gives as JSON.
+
+What delta-spark 4.4.0 on Spark 4.2.0 and pandas 2.3.3 gave is recorded in `corpora/pandas_on_spark`. To record anew, in
+a session that has delta-spark:
+
+    record(spark, folder)  # returns the outcomes by name
+
+Types of pandas are left out, which differ between its versions; those of Spark are in.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RECORDED = Path(__file__).parent / "corpora" / "pandas_on_spark" / "recorded.json"
+Outcome = Any
+
+
+class Tables:
+    """What a program works with: the session, and a fresh folder.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    folder
+        For the tables of the program.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        import pyspark.pandas as ps
+
+        self.spark, self.folder, self.ps = spark, folder, ps
+        ps.set_option("compute.ops_on_diff_frames", True)
+
+    def path(self, name: str = "t") -> str:
+        return f"{self.folder}/{name}"
+
+    def frame(self) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame({"id": [1, 2, 3, 4], "k": ["a", "b", "a", None], "v": [1.5, 2.5, None, 4.0]})
+
+    def made(self, name: str = "t", **options: Any) -> str:
+        self.ps.from_pandas(self.frame()).to_delta(self.path(name), **options)
+        return self.path(name)
+
+    def rows(self, path: str) -> Outcome:
+        return shown(self.spark.read.format("delta").load(path).toPandas())
+
+    def named(self, name: str) -> Outcome:
+        return shown(self.spark.table(name).toPandas())
+
+    def history(self, path: str) -> Any:
+        return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`").first()
+
+
+def shown(found: Any) -> Outcome:
+    """A frame, series or index as columns, names of the index and sorted rows of texts."""
+    import pandas as pd
+
+    if hasattr(found, "to_pandas"):
+        found = found.to_pandas()
+    if isinstance(found, pd.Index):
+        found = found.to_frame(index=False)
+    if isinstance(found, pd.Series):
+        found = found.to_frame("value" if found.name is None else found.name)
+    names = list(found.index.names)
+    rows = [json.dumps([_text(v) for v in row]) for row in found.itertuples(index=names != [None])]
+    return {
+        "columns": [str(c) for c in found.columns],
+        "index": [str(n) for n in names],
+        "rows": sorted(rows),
+    }
+
+
+def _text(value: Any) -> str:
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return f"[{', '.join(map(_text, value))}]"
+    if value is None or value is pd.NA or value is pd.NaT or value != value:
+        return "null"
+    return str(value)
+
+
+def tried(call: Callable[[], Any]) -> Outcome:
+    """What a call gives, or the condition of its error."""
+    try:
+        return call()
+    except Exception as error:
+        return {"error": condition(error)}
+
+
+def condition(error: Exception) -> str:
+    told = getattr(error, "getCondition", lambda: None)
+    try:
+        return told() or type(error).__name__
+    except Exception:  # an answer of the JVM that has none
+        return type(error).__name__
+
+
+# --- the programs
+
+PROGRAMS: dict[str, Callable[[Tables], Outcome]] = {}
+
+
+def program(function: Callable[[Tables], Outcome]) -> Callable[[Tables], Outcome]:
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+@program
+def read(t: Tables) -> Outcome:
+    return shown(t.ps.read_delta(t.made()))
+
+
+@program
+def read_with_index(t: Tables) -> Outcome:
+    path = t.made()
+    chosen = ("id", ["id", "k"], "nope")
+    return [tried(lambda c=c: shown(t.ps.read_delta(path, index_col=c))) for c in chosen]
+
+
+@program
+def read_versions(t: Tables) -> Outcome:
+    path = t.made()
+    t.ps.from_pandas(t.frame().head(1)).to_delta(path, mode="append")
+    asked: Iterable[dict[str, Any]] = (
+        {}, {"version": 0}, {"version": "1"}, {"versionAsOf": 0}, {"version": 9}, {"timestamp": "2001-01-01"},
+        {"version": 0, "timestamp": "2031-01-01"}, {"timestamp": str(t.history(path).timestamp)},
+    )  # fmt: skip
+    return [tried(lambda a=a: shown(t.ps.read_delta(path, **a))) for a in asked]
+
+
+@program
+def read_changes(t: Tables) -> Outcome:
+    path = t.made()
+    t.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    t.ps.from_pandas(t.frame().head(1)).to_delta(path, mode="append")
+    return shown(
+        t.ps.read_delta(path, readChangeFeed=True, startingVersion=2).drop(columns=["_commit_timestamp"])
+    )
+
+
+@program
+def read_nothing(t: Tables) -> Outcome:
+    return shown(t.ps.read_delta(t.path("none")))
+
+
+@program
+def write_in_each_mode(t: Tables) -> Outcome:
+    path, found = t.made(), []
+    for mode in ("error", "errorifexists", "ignore", "append", "a", "overwrite", "w", "x", "wrong"):
+
+        def write(mode: str = mode) -> Outcome:
+            t.ps.from_pandas(t.frame().head(1)).to_delta(path, mode=mode)
+            return len(t.rows(path)["rows"])
+
+        found.append([mode, tried(write)])
+    return found
+
+
+@program
+def sql(t: Tables) -> Outcome:
+    path = t.made()
+    t.ps.from_pandas(t.frame()).to_delta(path, mode="append")
+    first = t.ps.read_delta(path, version=0)
+    return [
+        shown(t.ps.sql(f"SELECT k, count(*) c FROM delta.`{path}` GROUP BY k")),
+        shown(t.ps.sql(f"SELECT count(*) c FROM delta.`{path}` VERSION AS OF 0")),
+        shown(t.ps.sql("SELECT * FROM {d} WHERE id > {x}", d=first, x=2)),
+        shown(t.ps.sql("SELECT * FROM {d}", d=first, index_col="id")),
+        shown(t.ps.sql("SELECT a.id, b.v FROM {a} a JOIN delta.`%s` b ON a.id = b.id" % path, a=first)),
+    ]
+
+
+@program
+def versions_beside_each_other(t: Tables) -> Outcome:
+    path = t.made()
+    newest = t.ps.read_delta(path)
+    t.spark.sql(f"UPDATE delta.`{path}` SET v = 9.0 WHERE id = 1")
+    t.spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 2")
+    old, new = (t.ps.read_delta(path, version=version) for version in (0, 2))
+    by_id = [t.ps.read_delta(path, version=version, index_col="id") for version in (0, 2)]
+    return [
+        shown(old.merge(new, on="id", suffixes=("_old", "_new"))), shown(old.merge(newest, on="id", how="left")),
+        shown(by_id[0].join(by_id[1], rsuffix="_new")), shown((by_id[1]["v"] - by_id[0]["v"]).rename("change")),
+        shown(t.ps.concat([old, new])), [len(old), len(new), len(newest)],
+    ]  # fmt: skip
+
+
+@program
+def overwrite_what_is_read(t: Tables) -> Outcome:
+    path = t.made()
+    frame = t.ps.read_delta(path)
+    frame = frame[frame.id > 2]
+    frame.to_delta(path, mode="overwrite")
+    found = [t.rows(path), shown(frame)]
+    frame["w"] = frame.id * 2
+    frame.to_delta(path, mode="overwrite", overwriteSchema=True)
+    t.ps.from_pandas(t.frame()).spark.to_table("ps_read", format="delta")
+    named = t.ps.read_table("ps_read")
+    named["v"] = named.v.fillna(0)
+    named.spark.to_table("ps_read", format="delta", mode="overwrite")
+    return [*found, t.rows(path), t.named("ps_read")]
+
+
+@program
+def append_what_is_read(t: Tables) -> Outcome:
+    path = t.made()
+    t.ps.read_delta(path).to_delta(path, mode="append")
+    return t.rows(path)
+
+
+def outcome(spark: SparkSession, folder: str, name: str) -> Outcome:
+    """What a program gives in a session that knows Delta tables, in JSON's types."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = tried(lambda: PROGRAMS[name](Tables(spark, folder)))
+    for table in ("ps_named", "ps_indexed", "ps_read"):
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
+    return json.loads(json.dumps(found))
+
+
+def record(spark: SparkSession, folder: str) -> dict[str, Outcome]:
+    """What all programs give."""
+    return {name: outcome(spark, f"{folder}/{name}", name) for name in PROGRAMS}
