@@ -94,10 +94,13 @@ def _methods() -> frozenset[str]:
     pyspark = importlib.import_module("pyspark.sql")
     readwriter = importlib.import_module("pyspark.sql.readwriter")
     modules = (delta_ds, catalog, delta_log, builder, merges, table, pyspark, streaming, readwriter)
-    classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    public = [getattr(delta_ds, name) for name in delta_ds.__all__]
+    held = [value for module in modules for value in vars(module).values()]
+    classes = [value for value in (*public, *held) if isinstance(value, type)]
     inner = [value for one in classes for value in vars(one).values() if isinstance(value, type)]
     plain = [delta_ds.Scan, str, dict, list, set, pa.Table, Path, pyspark.SparkSession.Builder]
-    functions = [name for module in modules for name in vars(module)]
+    # Names of the package are imported when they are asked for.
+    functions = [name for module in modules for name in (*vars(module), *dir(module))]
     return frozenset(name for one in (*classes, *inner, *plain) for name in dir(one)) | set(functions)
 
 
