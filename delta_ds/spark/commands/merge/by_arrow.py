@@ -24,7 +24,6 @@ from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET
 from delta_ds.kernel.commands.merge.source import MergeSource, read_source
 from delta_ds.kernel.format.expressions.arrays import values_of
-from delta_ds.kernel.format.expressions.coercion import FRACTIONAL
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, conjuncts
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
@@ -110,8 +109,6 @@ def kernel_merge(target: DmlTarget, sides: Sides, special: SpecialColumns) -> ke
     keys = tuple(key for key in found if key is not None)
     if not keys and not any(isinstance(part, Literal) for part in conditions):
         raise OnlySpark("a search condition without a key: Spark tries all pairs of rows faster")
-    if any(key.target.type in FRACTIONAL for key in keys):
-        raise OnlySpark("a key of floating point numbers")
     return kernel_plan.MergePlan(
         translation.sides,
         plan.schema,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import DeltaError
-from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF
+from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, MERGE_SOURCE_CONF
 from delta_ds.spark.commands import delete, dml_command
 from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
 
@@ -45,7 +46,7 @@ TRANSLATED = [
     "d = 0", "d + 1 > 2", "f * 3 - f < d",
     "d = -0.0", "d > 1", "d = double('NaN')", "NOT d < 1", "d <=> NULL", "d IN (0, double('NaN'))", "isnan(d)",
     "f = 0.1", "f > d", "n = 1.1", "n > 1.095", "n < i", "s = 'a'", "s > 'a'", "s LIKE 'a%'",
-    "s LIKE 'a\\\\_b'", "s LIKE '%'", "s IN ('a', 'ä', NULL)", "s NOT IN ('a', NULL)", "length(s) = 1", "s || p = 'aa'",
+    "s LIKE 'a\\\\_b'", "s LIKE '%'", "s IN ('a', 'ä', NULL)", "length(s) = 1", "s || p = 'aa'",
     "substring(s, 1, 1) = 'a'", "startswith(s, 'a')", "b = X'FF'", "i % 9 + 1 > 1 AND i < 5", "i % 2 = 0", "y", "NOT y",
     "y IS NULL OR i = 1", "day = DATE'2024-03-31'", "year(day) < 1600", "date_add(day, 1) = DATE'2024-04-01'",
     "t = TIMESTAMP'2024-03-31 01:30:00'", "hour(t) = 3", "CAST(t AS DATE) = DATE'2024-03-31'", "t > u",
@@ -55,12 +56,11 @@ TRANSLATED = [
     "(s = 'a') = y", "(i = 1) <=> y", "CAST(i AS STRING) = '1'", "CAST(id AS DECIMAL(20,3)) = 3",
     "i < CAST(2147483648 AS BIGINT)",
 ]  # fmt: skip
-BY_ARROW = ["delete", "update a column", "update a partition and a field", "repeated"]
 # Every second pair of a command and a layout by threads, few by tasks.
 CASES = [
-    *((layout, command, "threads") for n, layout in enumerate(LAYOUTS) for m, command in enumerate(BY_ARROW)
+    *((layout, command, "threads") for n, layout in enumerate(LAYOUTS) for m, command in enumerate(COMMANDS)
       if not (n + m) % 2),
-    ("partitioned", "update a column", "tasks"),
+    ("partitioned", "update a column", "tasks"), ("marked, feed and ids", "upsert", "tasks"),
     ("feed", "delete", "tasks"),
 ]  # fmt: skip
 # Left to Spark.
@@ -208,3 +208,60 @@ def test_columns_of_padded_text_are_left_to_spark(
     assert found == [False, False]
     assert table.delete("id = 2").first() == (1,)
     assert found == [False, False, True]
+
+
+KEYS = [
+    "t.d = s.d", "t.d <=> s.d", "t.f = s.d", "t.n = s.i", "t.n <=> s.n AND t.p = s.p", "t.s = s.s AND t.i > s.i",
+    "t.b = s.b", "t.day = s.day AND t.id % 2 = s.id % 2", "t.t = s.t", "t.u = s.u", "t.t = s.u", "t.y = s.y",
+    "t.x.a = s.x.a AND t.s <=> s.s", "t.id = s.id - 3 AND s.d > 1", "CAST(t.i AS STRING) = s.s",
+    "t.i = s.id AND t.d IS NULL",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("zone_of_session", ["Europe/Berlin"])
+def test_a_merge_matches_the_rows_that_spark_joins(
+    spark: SparkSession, base: str, tmp_path: Path, found: list[bool], zone_of_session: str
+) -> None:
+    spark.conf.set("spark.sql.session.timeZone", zone_of_session)
+    try:
+        source = spark.read.format("pydelta").load(base).where("id >= 40 AND id < 90")
+        source.write.parquet(str(tmp_path / "source"))
+        rows, table = spark.read.parquet(str(tmp_path / "source")), spark.read.format("pydelta").load(base)
+        joined = [table.alias("t").join(rows.alias("s"), F.expr(on)) for on in KEYS]
+        wanted = [frame.select("t.id").distinct().count() for frame in joined]
+        target = str(tmp_path / "t")
+        for on, count in zip(KEYS, wanted, strict=True):
+            shutil.copytree(base, target)
+            merge = DeltaTable.forPath(spark, target).alias("t").merge(rows.alias("s"), on)
+            answer = merge.whenMatchedDelete().execute().first()
+            assert answer is not None and answer.num_deleted_rows == count, on
+            assert found.pop() is True, on
+            shutil.rmtree(target)
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_sources_beyond_the_bound_are_joined_by_spark_and_it_is_told(
+    spark: SparkSession, tmp_path: Path, found: list[bool], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = make_table(tmp_path / "t", {})
+    table = DeltaTable.forPath(spark, path)
+
+    def merge(source: str, on: str = "t.id = s.id") -> int:
+        rows = spark.sql(source).alias("s")
+        answer = table.alias("t").merge(rows, on).whenMatchedUpdate(set={"v": "s.id"}).execute().first()
+        assert answer is not None
+        return int(answer.num_updated_rows)
+
+    assert merge("SELECT id FROM range(5)") == 5
+    spark.conf.set(MERGE_SOURCE_CONF, "1k")
+    try:
+        with caplog.at_level("INFO", logger="delta_ds"):
+            assert merge("SELECT id FROM range(0, 1000)") == 60
+    finally:
+        spark.conf.unset(MERGE_SOURCE_CONF)
+    assert "rows_found_by_spark" in caplog.text and MERGE_SOURCE_CONF in caplog.text
+    with caplog.at_level("INFO", logger="delta_ds"):
+        assert merge("SELECT id FROM range(5)", "soundex(t.p) = soundex(CAST(s.id AS STRING))") == 0
+    assert found == [True, False, False]
+    assert "SoundEx" in caplog.text
