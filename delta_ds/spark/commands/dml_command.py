@@ -261,7 +261,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
                 raise OnlySpark("only Spark evaluates what the table demands of rows")
             self._staged.deleted_by(discard)
             began = True
-            with self._work.phase("rewriting"):
+            with self._work.phase("rewriting"), self.target.as_it_was_after(OnlySpark):
                 answer = work(attempt)
         except OnlySpark as why:
             where, reason = self.target.handle.where, redacted(why.reason)

@@ -8,6 +8,7 @@ A data source that only `DmlTarget` reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -294,6 +295,21 @@ class DmlTarget:
             return
         bound = bind(predicate, self.schema, self.timezone)
         self._snapshot = matching_files(self.spark, self._snapshot, bound, self.timezone, statistics=True)
+
+    @contextmanager
+    def as_it_was_after(self, failure: type[Exception]) -> Iterator[None]:
+        """Within the block, a failure of that class undoes what the block has narrowed the table to.
+
+        Who goes on in another way may look for other files.
+        """
+        before = self._snapshot
+        try:
+            yield
+        except failure:
+            if self._snapshot is not before:
+                self._snapshot = before
+                self.__dict__.pop("all_files", None)  # numbered as the narrowed table numbers them
+            raise
 
     def files_in_partitions(self, condition: Resolved, predicate: Expression | None) -> CandidateFiles:
         """The files whose partition values match a condition that reads partition columns only, by Spark.

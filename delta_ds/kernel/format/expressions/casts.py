@@ -151,16 +151,24 @@ def _read_whole(text: str, target: DataType) -> int | None:
 _SPACES = "".join(map(chr, range(33)))
 
 
+_INFINITIES = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?", re.ASCII)
+_HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+
+
+# Of a number that Java's BigDecimal holds.
+_MOST_EXPONENT = 2**31 - 1
+
+
 def _read_decimal(text: str, target: DecimalType) -> Decimal | None:
+    number = _NUMBER.fullmatch(text.strip(_SPACES))
+    exponent = number and number["exponent"]
+    if number is None or (exponent and (len(exponent) > 12 or abs(int(exponent)) > _MOST_EXPONENT)):
+        return None
     try:
-        return to_decimal(Decimal(text.strip(_SPACES)), target) if "_" not in text else None
+        return to_decimal(Decimal(number[0]), target)
     except InvalidOperation:
         return None
-
-
-_INFINITIES = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
 
 
 def _read_double(text: str, target: DataType) -> float | None:

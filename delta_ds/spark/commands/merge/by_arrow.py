@@ -28,7 +28,7 @@ from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Li
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import HIDDEN, find, show
-from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
+from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, size
@@ -67,13 +67,17 @@ def computed_source(target: DmlTarget, source: DataFrame) -> MergeSource:
     """
     wanted = Side.of(source).schema
     most = size(target.spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE)
+    from pyspark.errors import UnsupportedOperationException
+
+    refusals = (ValueError, TypeError, NotImplementedError, DeltaError, UnsupportedOperationException)
     try:
-        rows = source.toArrow()
+        found = read_source(source.toArrow(), target.timezone)
+    except refusals as error:
+        raise OnlySpark(f"types of the source, which Arrow does not take: {error}") from error
     except Exception as error:
         if _RESULTS_BOUND not in str(error):
             raise
         raise OnlySpark(f"the source is larger than {_RESULTS_BOUND} says") from error
-    found = read_source(rows, target.timezone)
     if found.rows.nbytes > most:
         raise OnlySpark(f"the source is of {found.rows.nbytes} bytes, more than {MERGE_SOURCE_CONF} says")
     if _types(found.schema) != _types(wanted):
@@ -104,6 +108,8 @@ def kernel_merge(target: DmlTarget, sides: Sides, special: SpecialColumns) -> ke
         after = plan.schema.find(field.name)
         if after is None or after.type != field.type:
             raise OnlySpark(f"the column {field.name}, which gets another type")
+    if plan.on.type != BOOLEAN:
+        raise OnlySpark(f"a search condition of type {plan.on.type}")
     conditions = tuple(conjuncts(translation.value(plan.on.column)))
     found = (kernel_plan.key_of(translation.sides, part) for part in conditions)
     keys = tuple(key for key in found if key is not None)
@@ -127,8 +133,6 @@ class _Translation:
         self._target, self._special = target, special
         self._after = sides.plan.schema
         source = Side.of(sides.source).schema
-        if len({name.lower() for name in source.names}) < len(source):
-            raise OnlySpark("columns of the source whose names differ in case only")
         self.sides = kernel_sides.Sides(
             source,
             target.schema,

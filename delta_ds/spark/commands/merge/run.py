@@ -26,7 +26,12 @@ from delta_ds.spark.commands.by_arrow import ByArrow
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.merge.by_arrow import Matches, computed_source, kernel_merge, merge_by_arrow
+from delta_ds.spark.commands.merge.by_arrow import (
+    Matches,
+    computed_source,
+    kernel_merge,
+    merge_by_arrow,
+)
 from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
 from delta_ds.spark.commands.merge.outcome import Outcome, counted, is_relevant, several_match
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
@@ -212,11 +217,14 @@ class _Merge:
         return merge_by_arrow(self._change, attempt, sample, matches, repeated=self._may_repeat)
 
     def _fits_arrow(self, source: DataFrame, *, measured: bool = False) -> bool:
-        """Whether a source is small enough to be joined by Arrow, as Spark expects or as is measured."""
+        """Whether a source is small enough to be joined by Arrow, as is measured or, of a constant one, known.
+
+        What Spark expects of a query says nothing: texts may be repeated, arrays exploded, and files are compressed.
+        """
         engine = self._target.engine
         most = size(self._target.spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE)
         if not measured:
-            expected = engine.estimated_bytes(source)
+            expected = engine.estimated_bytes(source) if engine.is_constant(source) else None
             return expected is not None and expected <= most
         stats = source_stats(source, [])
         return engine.measured_bytes(source, stats.rows, stats.variable_bytes) <= most

@@ -265,3 +265,98 @@ def test_sources_beyond_the_bound_are_joined_by_spark_and_it_is_told(
         assert merge("SELECT id FROM range(5)", "soundex(t.p) = soundex(CAST(s.id AS STRING))") == 0
     assert found == [True, False, False]
     assert "SoundEx" in caplog.text
+
+
+def test_null_is_in_an_empty_list_as_the_session_says(
+    spark: SparkSession, tmp_path: Path, found: list[bool]
+) -> None:
+    path = str(tmp_path / "t")
+    for setting, kept in (("false", 0), ("true", 1)):
+        DeltaLog(path).write(pa.table({"s": ["a", None]}), mode="overwrite")
+        spark.conf.set("spark.sql.legacy.nullInEmptyListBehavior", setting)
+        try:
+            DeltaTable.forPath(spark, path).delete(~F.col("s").isin([]))
+        finally:
+            spark.conf.unset("spark.sql.legacy.nullInEmptyListBehavior")
+        assert DeltaLog(path).to_arrow().num_rows == kept
+    assert found == [False, False]
+
+
+def test_text_that_is_no_number_of_java_is_spark_s_error(
+    spark: SparkSession, tmp_path: Path, found: list[bool]
+) -> None:
+    path = str(tmp_path / "t")
+    DeltaLog(path).write(pa.table({"v": ["\u00a01.5", "1.5"]}))
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        DeltaTable.forPath(spark, path).delete("CAST(v AS DECIMAL(10,2)) = 1.5")
+    assert found == [False]
+    assert DeltaLog(path).to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize(
+    "column", ["named_struct('a', 1, 'a', 2)", "named_struct('a', 1, 'A', 2)", "array()"]
+)
+def test_a_source_of_types_that_arrow_lacks_is_joined_by_spark(
+    spark: SparkSession,
+    tmp_path: Path,
+    found: list[bool],
+    caplog: pytest.LogCaptureFixture,
+    column: str,
+) -> None:
+    path = str(tmp_path / "t")
+    DeltaLog(path).write(pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]}))
+    source = spark.sql(f"SELECT 1 AS id, {column} AS y, 'n' AS v").alias("s")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+    with caplog.at_level("INFO", logger="delta_ds"):
+        assert merge.whenMatchedUpdate(set={"v": "s.v"}).execute().collect()[0].num_updated_rows == 1
+    assert found == [False] and "types of the source" in caplog.text
+    assert sorted(DeltaLog(path).to_arrow().column("v").to_pylist()) == ["b", "n"]
+
+
+def test_a_condition_without_a_type_is_refused_as_by_spark(
+    spark: SparkSession, tmp_path: Path, found: list[bool]
+) -> None:
+    path = str(tmp_path / "t")
+    DeltaLog(path).write(pa.table({"id": [1, 2]}))
+    source = spark.range(3).alias("s")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "NULL")
+    with pytest.raises(Exception, match="JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE|DATATYPE_MISMATCH|boolean"):
+        merge.whenNotMatchedInsertAll().execute()
+    assert found in ([False], [])
+    assert DeltaLog(path).open_snapshot().version == 0
+
+
+def test_after_an_error_on_a_row_spark_looks_at_all_files_and_the_same_source(
+    spark: SparkSession, tmp_path: Path, found: list[bool]
+) -> None:
+    path, calls = str(tmp_path / "t"), tmp_path / "calls"
+    for number, value in ((1, 2**31 - 1), (2, 0), (3, 0)):
+        rows = {"id": pa.array([number], pa.int32()), "n": pa.array([value], pa.int32())}
+        DeltaLog(path).write(pa.table(rows))
+    DeltaLog(path).checkpoint()
+    calls.touch()
+    place = str(calls)
+
+    def key(_: int) -> int:
+        known = Path(place).read_text()
+        Path(place).write_text(f"{known}x")
+        return len(known) + 1
+
+    keys = F.udf(key, "int").asNondeterministic()
+    source = spark.range(1).select(keys("id").alias("id"), F.lit(1).alias("x")).alias("s")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+    merge = merge.whenMatchedUpdate(set={"n": "t.n + s.x"}).whenNotMatchedInsert(
+        values={"id": "s.id", "n": "-5"}
+    )
+    settings = {"spark.sql.ansi.enabled": "false", "spark.pydelta.largeTableFiles": "0"}
+    for name, text in settings.items():
+        spark.conf.set(name, text)
+    try:
+        merge.execute()
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+    assert found == [False]
+    rows_after = DeltaLog(path).to_arrow().to_pylist()
+    assert sorted((row["id"], row["n"]) for row in rows_after) == [(1, -(2**31)), (2, 0), (3, 0)]
+    assert calls.read_text() == "x"

@@ -280,6 +280,8 @@ class _Translation:
             return self._text_test(node)
         if kind in _FUNCTIONS:
             return self._function(node, _FUNCTIONS[kind])
+        if kind == "In" and len(node.children) == 1:
+            return None  # a setting says whether null is in an empty list
         name = _COMPARISONS.get(kind) or _ON_EXACT.get(kind)
         return None if name is None else self._call(name, node.children)
 
@@ -321,7 +323,7 @@ class _Translation:
         item_type = self._type(node.children[0])
         listed = None if item_type is None else items(node, item_type)
         value = self.exact(node.children[0])
-        return None if listed is None or value is None else Call("in", (value, *listed))
+        return None if not listed or value is None else Call("in", (value, *listed))
 
     def _text_test(self, node: Node) -> Expression | None:
         if any(self._type(child) != STRING for child in node.children):
