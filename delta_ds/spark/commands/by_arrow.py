@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.exceptions import InvariantViolationError, PredicateError
+from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite
 from delta_ds.kernel.commands.dml.in_process import Task, rewrite_in_threads
@@ -17,6 +18,7 @@ from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
+from delta_ds.spark.base.progress import tasks_counted
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.file_rewrite import MOST_FILES, plan_of, tasks_for
@@ -40,6 +42,8 @@ class ByArrow:
         The table.
     plan
         Of the change, with a folder of its own: tasks may still write when others have failed.
+    work
+        Is told how far it is.
     bring_package
         Sends this package to executors that do not have it.
 
@@ -49,8 +53,10 @@ class ByArrow:
         What was written.
     """
 
-    def __init__(self, target: DmlTarget, plan: DmlPlan, bring_package: Callable[[], None]) -> None:
-        self.target, self.plan = target, plan
+    def __init__(
+        self, target: DmlTarget, plan: DmlPlan, work: Work, bring_package: Callable[[], None]
+    ) -> None:
+        self.target, self.plan, self._work = target, plan, work
         self._bring_package = bring_package
         self.results: list[TaskResult] = []
 
@@ -87,11 +93,16 @@ class ByArrow:
         target = self.target
         if _is_local(target, rewrite):
             threads = threads_for(self.plan.write.storage, target.engine.tasks(1, otherwise=1))
-            return rewrite_in_threads(rewrite, task, threads)
+            with self._work.phase("rewriting", total=len(rewrite.files), unit="files") as phase:
+                return rewrite_in_threads(rewrite, task, threads, phase)
         self._bring_package()
         groups = _groups(rewrite, tasks_for(target, rewrite))
         numbers = target.spark.range(0, len(groups), 1, len(groups))
-        return together(run_tasks(numbers, partial(_in_task, rewrite, task, groups)))
+        with (
+            self._work.phase("rewriting", unit="tasks") as phase,
+            tasks_counted(target.spark, phase),
+        ):
+            return together(run_tasks(numbers, partial(_in_task, rewrite, task, groups)))
 
     def insert(self, batches: Iterable[pa.RecordBatch]) -> int:
         """Write new rows, given by the table's columns but those that are computed; how many.
@@ -101,7 +112,9 @@ class ByArrow:
         OnlySpark
             As `rewrite`.
         """
-        result = _or_spark(lambda: write_rows(self.plan.inserts, batches, folder=self.plan.folder))
+        with self._work.phase("inserting", unit="rows") as phase:
+            rows = phase.rows(batches)
+            result = _or_spark(lambda: write_rows(self.plan.inserts, rows, folder=self.plan.folder))
         if result.paths:
             self.results.append(result)
         return result.rows

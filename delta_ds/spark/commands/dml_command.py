@@ -252,7 +252,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         else:
             checked_codec(self.target.facts.codec)
         discard = partial(self.target.run, discard_folder, plan.folder)
-        attempt = ByArrow(self.target, plan, self._bring_package)
+        attempt = ByArrow(self.target, plan, self._work, self._bring_package)
         began = False
         try:
             if self.target.snapshot is None:
@@ -261,7 +261,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
                 raise OnlySpark("only Spark evaluates what the table demands of rows")
             self._staged.deleted_by(discard)
             began = True
-            with self._work.phase("rewriting"), self.target.as_it_was_after(OnlySpark):
+            with self.target.as_it_was_after(OnlySpark):
                 answer = work(attempt)
         except OnlySpark as why:
             where, reason = self.target.handle.where, redacted(why.reason)

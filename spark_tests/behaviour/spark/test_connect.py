@@ -50,7 +50,7 @@ from spark_tests.behaviour.spark.connect_server import (
 )
 from spark_tests.full_form import FULL
 
-pytestmark = [pytest.mark.connect, pytest.mark.slow]
+pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 SALES = ROOT / "examples" / "data" / "sales"
 # A path that each process sees in its own way, as it sees its disks and credentials.

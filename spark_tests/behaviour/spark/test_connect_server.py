@@ -21,7 +21,7 @@ from spark_tests.behaviour.spark.connect_server import (
     server_of_ours,
 )
 
-pytestmark = [pytest.mark.connect, pytest.mark.slow]
+pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

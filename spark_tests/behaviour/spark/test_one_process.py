@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.connect, pytest.mark.slow]
+pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 _PROGRAM = """
 import os, sys, traceback

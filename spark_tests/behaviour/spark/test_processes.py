@@ -13,6 +13,8 @@ import pytest
 
 from spark_tests.full_form import FULL
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

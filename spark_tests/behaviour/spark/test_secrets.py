@@ -13,7 +13,7 @@ import pytest
 
 from spark_tests.behaviour.spark.secret_session import WAYS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 ROOT = Path(__file__).resolve().parents[3]
 # What Spark's processes for Python read (see session/test_stores.py), or nobody, as the address is refused.
 _NOT_OF_THE_DRIVER = {"portable", "streams", "views", "logins"}

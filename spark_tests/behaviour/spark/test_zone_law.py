@@ -23,6 +23,8 @@ from spark_tests.behaviour.spark.zone_ways import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 _PATHS = ("spark.pydelta.nativeScan", "spark.pydelta.nativeWrite", "spark.pydelta.arrowWrite")
 
 

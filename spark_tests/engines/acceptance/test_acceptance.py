@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CASES = find_cases(corpus("acceptance"))
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 NATIVE = CASES if FULL else sample(CASES)
 # The portable path reads by the kernel, which has run all cases by itself; what Spark adds shows in few.

@@ -106,6 +106,7 @@ if not FULL:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.long,
 ]
 
 

@@ -61,7 +61,6 @@ class Steps:
         return [(len(self._read(self.path)),)]
 
     def optimize(self) -> list[tuple[Any, ...]]:
-        self.spark.conf.set("spark.pydelta.localOptimizeSize", "0")
         table = DeltaTable.forPath(self.spark, self.path)
         table.optimize().executeCompaction()
         return [(len(self._read(self.path)),)]
@@ -126,6 +125,8 @@ def main() -> None:
     settings = {
         **SETTINGS,
         "spark.eventLog.enabled": "false",
+        # Tasks do what threads of the driver would do of tables so small.
+        "spark.pydelta.localOptimizeSize": "0",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
     }
     builder = SparkSession.builder.config(map={**settings, **job.get("conf", {})})

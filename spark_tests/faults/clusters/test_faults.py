@@ -22,6 +22,8 @@ from spark_tests.faults.clusters.processes import (
 )
 from spark_tests.faults.clusters.scenarios import COUNT, SCENARIOS
 
+pytestmark = pytest.mark.long
+
 LOCAL = "local-cluster[2,1,1024]"
 SPECULATION = {
     "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",

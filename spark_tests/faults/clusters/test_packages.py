@@ -22,6 +22,8 @@ from spark_tests.faults.clusters.processes import (
 from spark_tests.product.docs.blocks import DOCS, blocks
 from spark_tests.product.docs.runner import same
 
+pytestmark = pytest.mark.long
+
 ANSWERS = {
     "delete": [],
     "update": [[-18, 0]],

@@ -23,6 +23,8 @@ from spark_tests.faults.concurrency.table_invariants import MERGED, SOME_FILES, 
 from spark_tests.faults.concurrency.workers import Job, end, run_together, start
 from spark_tests.full_form import FULL
 
+pytestmark = pytest.mark.long
+
 Table = tuple[str, Mapping[str, str], bool]
 
 SEED = 20_251_121

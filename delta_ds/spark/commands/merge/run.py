@@ -146,8 +146,11 @@ class _Merge:
         # What does not fit is told before the source is computed.
         sample = self._sides(target.no_files)
         self._started = change.elapsed_ms()
-        self._plan_rows(sample.plan)
-        done = change.by_arrow(partial(self._by_arrow, sample))
+        done: Outcome | None = None
+        planned = target.snapshot is not None
+        if planned:  # Arrow reads where the log is
+            self._plan_rows(sample.plan)
+            done = change.by_arrow(partial(self._by_arrow, sample))
         if done is not None:
             constant = target.engine.is_constant(self._given)
         else:
@@ -159,10 +162,11 @@ class _Merge:
             if not target.engine.has_same_columns(self._given, kept):
                 self._plan = None
                 self._resolutions.forget_columns()
-                sample = self._sides(target.no_files)
-                self._plan_rows(sample.plan)
+                sample, planned = self._sides(target.no_files), False
             else:
                 sample = replace(sample, source=self._source)
+            if not planned:
+                self._plan_rows(sample.plan)
             done = self._by_spark(sample)
         change.repeatable = constant and not has_subqueries(sample)
         return self._commit(sample.plan, done)

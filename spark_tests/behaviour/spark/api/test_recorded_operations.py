@@ -24,7 +24,7 @@ from spark_tests.full_form import FULL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 _NAMES = [name for name in programs() if name in recorded()]
 _EVERY = 4

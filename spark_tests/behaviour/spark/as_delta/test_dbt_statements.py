@@ -16,6 +16,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
+pytestmark = pytest.mark.long
+
 SCHEMA = "dbt_shop"
 HEAD = '/* {"app": "dbt", "dbt_version": "1.11.10", "profile_name": "shop", "node_id": "model.shop.t"} */\n'
 

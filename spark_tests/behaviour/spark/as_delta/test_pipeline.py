@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[4]
 PIPELINE = ROOT / "examples" / "delta_spark" / "pipeline.py"
 

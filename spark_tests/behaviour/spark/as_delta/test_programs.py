@@ -12,6 +12,8 @@ import pytest
 
 from delta_ds.spark.as_delta.programs import prepared_environment
 
+pytestmark = pytest.mark.long
+
 RUN = [sys.executable, "-m", "delta_ds", "run"]
 # As pip installs it for `[project.scripts]`.
 PYTHON_COMMAND = """#!{python}

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.kernel.base import terminal
 from delta_ds.spark.base import progress
+from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF
 
 FILES = 70  # so many that CONVERT runs a job
 
@@ -67,13 +68,16 @@ def _folder(path: Path) -> Path:
     return path
 
 
-def test_a_merge_tells_its_tasks(
-    spark: SparkSession, tmp_path: Path, screen: Screen, shown_session: None
+@pytest.mark.parametrize(("most", "things"), [("256m", "files"), ("0", "tasks")])
+def test_a_merge_tells_its_files_or_tasks(
+    spark: SparkSession, tmp_path: Path, screen: Screen, shown_session: None, most: str, things: str
 ) -> None:
-    _merge(spark, tmp_path / "t")
-    found = [
-        re.match(r"MERGE .*: (?:re)?writing (\d+) of (\d+) tasks, (\d+)%", line) for line in screen.lines
-    ]
+    spark.conf.set(LOCAL_OPTIMIZE_CONF, most)
+    try:
+        _merge(spark, tmp_path / "t")
+    finally:
+        spark.conf.unset(LOCAL_OPTIMIZE_CONF)
+    found = [re.match(rf"MERGE .*: rewriting (\d+) of (\d+) {things}", line) for line in screen.lines]
     counts = [(int(match[1]), int(match[2])) for match in found if match]
     assert counts and all(0 <= done <= total for done, total in counts)
     assert screen.lines[-1] == ""

@@ -22,6 +22,8 @@ from spark_tests.behaviour.spark.commands.row_changes import (
     state_of,
 )
 
+pytestmark = pytest.mark.long
+
 # A generated column and a constraint, and the same in functions that only Spark knows.
 KNOWN = ("v DIV 128", "length(coalesce(p, '')) < 50")
 FOREIGN = (

@@ -12,7 +12,7 @@ from delta_ds import DeltaTable
 from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
 from spark_tests.behaviour.spark.connect_server import Client, connect_client
 
-pytestmark = [pytest.mark.connect, pytest.mark.slow]
+pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

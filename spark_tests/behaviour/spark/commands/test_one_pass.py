@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 SAMPLED = {
     "rewritten": {},
     "marked": VECTORS,

@@ -15,7 +15,7 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import SchemaError, UnsupportedOperationError
 from spark_tests.behaviour.spark.connect_server import Client, connect_client
 
-pytestmark = [pytest.mark.connect, pytest.mark.slow]
+pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 TABLE = {(1, "a", 10), (2, "b", 20), (3, "c", 30), (None, "n", 40)}
 ROWS = "(2, 'b', 200), (4, 'd', 400), (null, 'n', 999)"

@@ -23,6 +23,8 @@ from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 _NOON = datetime.datetime(2024, 3, 31, 1, 30, tzinfo=datetime.timezone.utc)
 _DAY = datetime.date(2024, 3, 31)
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {

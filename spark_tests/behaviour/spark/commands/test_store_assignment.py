@@ -18,6 +18,8 @@ from delta_ds import DeltaError, DeltaTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 _ANSI, _POLICY = "spark.sql.ansi.enabled", "spark.sql.storeAssignmentPolicy"
 _COLUMNS = {"k": "1", "i": "10", "b": "cast(1 AS TINYINT)", "d": "DATE'2020-01-01'"}
 

@@ -13,7 +13,7 @@ from spark_tests.engines.conformance.pandas_on_spark import PROGRAMS, RECORDED, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 EXPECTED = json.loads(RECORDED.read_text())
 # What is meant to differ: where there is no table, this package says that no table was found.

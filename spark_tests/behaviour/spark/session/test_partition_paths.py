@@ -19,6 +19,8 @@ from delta_ds.kernel.format.values.partition_values import NULL_DIRECTORY
 from delta_ds.spark.session.partition_paths import partition_path
 from delta_ds.testing import TableBuilder
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     ("path", "table", "values"),

@@ -25,6 +25,8 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.spark.base.filters import PUSHDOWN_CONF
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 
+pytestmark = pytest.mark.long
+
 Operation = Callable[[SparkSession, Path], Any]
 
 

@@ -20,7 +20,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.spark.session.writer_v2 import PathWriter
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def rows(spark: SparkSession, *ids: int) -> DataFrame:

@@ -27,7 +27,7 @@ from delta_ds.exceptions import (
 )
 from spark_tests.behaviour.spark.connect_server import Client, connect_client
 
-pytestmark = [pytest.mark.connect, pytest.mark.slow]
+pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

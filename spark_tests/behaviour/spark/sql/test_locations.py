@@ -21,7 +21,7 @@ from spark_tests.engines.conformance.corpora import corpus
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 RECORDED: dict[str, dict[str, dict[str, Any]]] = json.loads(
     (corpus("locations") / "locations.json").read_text()

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
+import org.apache.spark.SparkUnsupportedOperationException;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -114,10 +115,13 @@ public class DeltaTable implements SupportsRead, SupportsWrite, SupportsRowLevel
         throw new IllegalStateException("a write of " + name + " was not taken over: the rule pydelta.Relations did not run");
     }
 
-    /** Spark's pipelines merge changes only into tables that have it; all commands on rows take UnresolvedCommands over. */
+    /**
+     * Spark's pipelines merge changes only into tables that have it; UnresolvedCommands takes all commands on rows over. In
+     * a session that was given back nobody does, and Spark's own words for tables without it are said.
+     */
     public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-        throw new IllegalStateException(
-            "a " + info.command() + " on " + name + " was not taken over: the rule pydelta.UnresolvedCommands did not run");
+        throw new SparkUnsupportedOperationException(
+            "UNSUPPORTED_FEATURE.TABLE_OPERATION", Map.of("tableName", name, "operation", info.command().toString()));
     }
 
     public boolean truncateTable() {

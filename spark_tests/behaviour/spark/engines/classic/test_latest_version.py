@@ -20,6 +20,8 @@ from delta_ds.spark.engines.classic import writer
 from delta_ds.spark.engines.classic.latest_version import LatestVersion
 from delta_ds.testing import TableBuilder
 
+pytestmark = pytest.mark.long
+
 CHANGED = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 
 

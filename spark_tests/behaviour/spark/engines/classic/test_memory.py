@@ -23,7 +23,7 @@ MORE_PROXIES = 60
 MORE_HEAP_MB = 15.0
 MORE_PYTHON_MB = 15.0
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from delta_ds.spark.engines.classic.plain_files import PlainFiles
 from delta_ds.spark.engines.classic.writer import save
 from spark_tests.behaviour.spark.engines.classic.test_writer import described
 
+pytestmark = pytest.mark.long
+
 ROWS = """
 select id, cast(id as int) i, cast(id as short) sh, cast(id as byte) b, id % 2 = 0 as flag,
   cast(id as float) / 3 f, cast(id as double) / 3 d, cast(id as decimal(10,2)) dec, cast(id as decimal(38,10)) big,

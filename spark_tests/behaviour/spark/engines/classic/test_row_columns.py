@@ -34,7 +34,7 @@ from delta_ds.spark.engines.classic.row_conditions import quoted
 from delta_ds.spark.errors.row_errors import error_sql
 from delta_ds.spark.errors.translation import as_delta_error
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 FEATURES = [
     "appendOnly", "invariants", "checkConstraints", "generatedColumns", "allowColumnDefaults", "identityColumns",

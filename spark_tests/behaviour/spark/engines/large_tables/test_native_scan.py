@@ -18,6 +18,8 @@ from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.spark.engines.classic.test_scan import *  # noqa: F403
 from spark_tests.behaviour.spark.engines.classic.test_scan import index_of, listed, read
 
+pytestmark = pytest.mark.long
+
 # Both look at all files before any is read.
 del test_rows_are_counted_for_the_cost_based_optimiser  # noqa: F821
 del test_file_name_with_a_colon_is_read_portably  # noqa: F821

@@ -13,6 +13,8 @@ from delta_ds.kernel.log.snapshot import Snapshot
 from spark_tests.behaviour.spark.commands.test_row_commands import *  # noqa: F403
 from spark_tests.behaviour.spark.commands.test_row_commands import make, values
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_a_command_knows_of_no_files_but_those_that_it_looks_at(

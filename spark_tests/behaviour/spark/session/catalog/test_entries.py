@@ -17,6 +17,8 @@ from delta_ds.spark.session.catalog.entries import PROVIDER, Metastore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[5]
 SECRET = "s3cr3t-key"
 

@@ -13,7 +13,7 @@ from delta_ds import DeltaTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 _KEY = "(SELECT 1 AS k)"
 _STATEMENTS = {

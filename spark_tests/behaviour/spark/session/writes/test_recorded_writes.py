@@ -17,7 +17,7 @@ from spark_tests.full_form import FULL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 CELLS = [cell for cell in cells() if cell.name in recorded(cell.part)]
 # No divisor of the numbers of ways, so that the sample has all of them.

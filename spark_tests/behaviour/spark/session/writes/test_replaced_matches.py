@@ -25,7 +25,7 @@ from delta_ds.exceptions import (
 )
 from spark_tests.full_form import examples
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 TABLE = "(1, 'a', 10), (2, 'b', 20), (3, 'c', 30), (null, 'n', 40)"
 ROWS = "(2, 'b', 200), (4, 'd', 400), (null, 'n', 999)"

@@ -24,7 +24,7 @@ from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.spark.engines.portable.streaming.pipeline_worker import start
 from spark_tests.full_form import FULL
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[6]
 KILLS = 50 if FULL else 2
