@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import ConcurrentAppendException, InvalidOptionError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SETTING = "spark.pydelta.conflictDetection"
 

@@ -17,6 +17,8 @@ from spark_tests.engines.stores.signed_requests import SignedRequests
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 PROVIDER = "fs.s3a.aws.credentials.provider"
 
 

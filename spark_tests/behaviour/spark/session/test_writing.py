@@ -29,7 +29,7 @@ from delta_ds.spark.engines.seam import classic
 from delta_ds.spark.session import writing
 from delta_ds.spark.session.writes import write
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def rows(spark: SparkSession, *ids: int) -> DataFrame:

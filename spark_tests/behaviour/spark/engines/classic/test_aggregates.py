@@ -22,6 +22,8 @@ from delta_ds.spark.engines.classic.scan import scan
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.files.scan.tables import struct, to_json, write_statistics
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> Iterator[SparkSession]:

@@ -22,6 +22,8 @@ from delta_ds.spark.engines.classic.function import (
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.session.writes.write import insert_rows
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:

@@ -22,6 +22,8 @@ from delta_ds.spark.engines.classic.scan import scan
 from delta_ds.spark.session.writes.write import insert_rows
 from delta_ds.testing import TableBuilder
 
+pytestmark = pytest.mark.long
+
 
 def read(spark: SparkSession, path: Path | str, **options: Any) -> DataFrame:
     return load(spark, {"path": str(path), **{k: str(v) for k, v in options.items()}}, insert=insert_rows)

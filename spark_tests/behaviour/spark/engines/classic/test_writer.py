@@ -23,6 +23,8 @@ from delta_ds.spark.engines.classic import writer
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.engines.classic.writer import save
 
+pytestmark = pytest.mark.long
+
 ROWS = """
 select id, cast(id as int) i, cast(id as short) sh, cast(id as byte) b, id % 2 = 0 as flag,
   cast(id as float) / 3 f, cast(id as double) / 3 d, cast(id as decimal(10,2)) dec, cast(id as decimal(38,10)) big,

@@ -15,6 +15,8 @@ from spark_tests.engines.unity import fake_server
 from spark_tests.engines.unity.fake_server import UnityServer
 from spark_tests.full_form import FULL
 
+pytestmark = pytest.mark.long
+
 TOKEN = "dapi-secret-of-the-tests"
 
 
