@@ -187,18 +187,14 @@ def _free_port() -> int:
 
 # Objects name the folder that their driver has the package in; on another machine it is not there.
 _ANOTHER_MACHINE = """
-import importlib.machinery, sys
+import sys
 
 class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name != "delta_ds":
-            return None
-        at_hand = [place for place in sys.path if place != {root!r}]
-        found = importlib.machinery.PathFinder.find_spec(name, at_hand)
-        if found is None:
-            raise ModuleNotFoundError("No module named 'delta_ds'", name="delta_ds")
-        return found
+        if name == "delta_ds":
+            sys.path[:] = [place for place in sys.path if place != {root!r}]
+        return None
 
 sys.meta_path.insert(0, Finder)
 """
