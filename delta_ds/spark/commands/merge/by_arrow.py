@@ -31,7 +31,7 @@ from delta_ds.kernel.format.schema.column_paths import HIDDEN, find, show
 from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
-from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, size
+from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF
 from delta_ds.spark.commands.merge.outcome import Outcome, is_relevant, several_match
 from delta_ds.spark.commands.merge.plan import ResolvedClause
 from delta_ds.spark.commands.merge.rows import Sides
@@ -57,16 +57,19 @@ _RESULTS_BOUND = "spark.driver.maxResultSize"
 # --- the source
 
 
-def computed_source(target: DmlTarget, source: DataFrame) -> MergeSource:
+def computed_source(target: DmlTarget, source: DataFrame, most: int) -> MergeSource:
     """The rows of a source, computed once.
+
+    Parameters
+    ----------
+    most
+        Of how many bytes they may be, as `MERGE_SOURCE_CONF` says.
 
     Raises
     ------
     OnlySpark
-        They are more than `MERGE_SOURCE_CONF` says, or of types that Arrow holds in another form.
+        They are more, or of types that Arrow holds in another form.
     """
-    wanted = Side.of(source).schema
-    most = size(target.spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE)
     from pyspark.errors import UnsupportedOperationException
 
     refusals = (ValueError, TypeError, NotImplementedError, DeltaError, UnsupportedOperationException)
@@ -80,7 +83,7 @@ def computed_source(target: DmlTarget, source: DataFrame) -> MergeSource:
         raise OnlySpark(f"the source is larger than {_RESULTS_BOUND} says") from error
     if found.rows.nbytes > most:
         raise OnlySpark(f"the source is of {found.rows.nbytes} bytes, more than {MERGE_SOURCE_CONF} says")
-    if _types(found.schema) != _types(wanted):
+    if _types(found.schema) != _types(Side.of(source).schema):
         raise OnlySpark("types of the source, which Arrow holds in another form")
     return found
 

@@ -207,31 +207,29 @@ class _Merge:
     def _by_arrow(self, sample: Sides, attempt: ByArrow) -> Outcome:
         """The kernel joins files with the source, which Spark computes once."""
         target = self._target
-        if not size(target.spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE):
+        most = size(target.spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE)
+        if not most:
             raise OnlySpark(f"{MERGE_SOURCE_CONF} is 0")
         plan = kernel_merge(target, sample, self._special)
         if self._changes_rows and all(clause.clause.inserts for clause in plan.clauses):
             raise OnlySpark("a clause that changes nothing")
-        if not self._fits_arrow(self._given):
+        if not self._is_known_to_fit(most):
             self._kept = materialize_source(self._given, replicated=self._replicated)
-            if not self._fits_arrow(self._kept, measured=True):
+            stats = source_stats(self._kept, [])
+            if target.engine.measured_bytes(self._kept, stats.rows, stats.variable_bytes) > most:
                 raise OnlySpark(f"the source is larger than {MERGE_SOURCE_CONF} says")
-        source = computed_source(target, self._given if self._kept is None else self._kept)
+        source = computed_source(target, self._given if self._kept is None else self._kept, most)
         matches = Matches(plan, source, sees_all=not target.engine.reads_by_python(self._given))
         return merge_by_arrow(self._change, attempt, sample, matches, repeated=self._may_repeat)
 
-    def _fits_arrow(self, source: DataFrame, *, measured: bool = False) -> bool:
-        """Whether a source is small enough to be joined by Arrow, as is measured or, of a constant one, known.
+    def _is_known_to_fit(self, most: int) -> bool:
+        """Whether a source is of at most so many bytes before it is computed: a constant one.
 
         What Spark expects of a query says nothing: texts may be repeated, arrays exploded, and files are compressed.
         """
         engine = self._target.engine
-        most = size(self._target.spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE)
-        if not measured:
-            expected = engine.estimated_bytes(source) if engine.is_constant(source) else None
-            return expected is not None and expected <= most
-        stats = source_stats(source, [])
-        return engine.measured_bytes(source, stats.rows, stats.variable_bytes) <= most
+        expected = engine.estimated_bytes(self._given) if engine.is_constant(self._given) else None
+        return expected is not None and expected <= most
 
     # --- the two sides
 
