@@ -8,19 +8,23 @@ means that all is read. Spark evaluates the query as it is.
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import json
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, without_qualifier
 from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.filters import NEEDED, Needed
+from delta_ds.spark.base.filters import NEEDED, TARGET_FORMAT, Needed, usable_parts
 from delta_ds.spark.base.table_names import is_ours
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # Kinds of relations that hand rows on as they are, but for some of them.
 _CHOOSING = frozenset(["limit", "offset", "tail", "sample", "repartition", "hint"])
@@ -71,6 +75,27 @@ def tell_reads(relation: Any) -> None:
     _tell(relation, _ALL)
 
 
+def told(frame: DataFrame) -> DataFrame:
+    """A frame of a client whose reads are told, for calls that send it in another form than a query."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    return ConnectFrame(told_plan(frame._plan), frame.sparkSession)  # type: ignore[arg-type]
+
+
+def told_plan(plan: Any) -> Any:
+    """The same for a plan of a client."""
+
+    class Told(type(plan)):  # type: ignore[misc]
+        def plan(self, session: Any) -> Any:
+            relation = super().plan(session)
+            tell_reads(relation)
+            return relation
+
+    found = copy.copy(plan)
+    found.__class__ = Told
+    return found
+
+
 def _tell(relation: Any, wanted: _Wanted) -> None:
     kind = relation.WhichOneof("rel_type")
     if kind is None:
@@ -103,7 +128,7 @@ def _messages_in(message: Any) -> list[Any]:
 
 def _tell_read(read: Any, wanted: _Wanted) -> None:
     source = read.data_source
-    if not read.HasField("data_source") or read.is_streaming or not is_ours(source.format) or source.schema:
+    if not read.HasField("data_source") or read.is_streaming or not _is_ours(source.format) or source.schema:
         return
     settings = next((name for name in source.options if name.lower() == SETTINGS_OPTION.lower()), None)
     if settings is None or (wanted.needed is None and not wanted.filters):
@@ -111,6 +136,10 @@ def _tell_read(read: Any, wanted: _Wanted) -> None:
     facts = json.loads(source.options[settings])
     facts[NEEDED] = wire.encode((wanted.needed, list(wanted.filters)))
     source.options[settings] = json.dumps(facts)
+
+
+def _is_ours(name: str) -> bool:
+    return is_ours(name) or name == TARGET_FORMAT
 
 
 # --- relations
@@ -122,7 +151,13 @@ def _filter(content: Any, wanted: _Wanted) -> None:
 
 
 def _project(content: Any, wanted: _Wanted) -> None:
-    _tell(content.input, _only(content.expressions))
+    stars = [part for part in content.expressions if part.WhichOneof("expr_type") == "unresolved_star"]
+    if not stars:
+        _tell(content.input, _only(content.expressions))
+        return
+    # All columns of which some are needed, and others that are made here.
+    made = [part for part in content.expressions if part not in stars]
+    _tell(content.input, _with(_loosely(wanted), made))
 
 
 def _aggregate(content: Any, wanted: _Wanted) -> None:
@@ -144,10 +179,9 @@ def _join(content: Any, wanted: _Wanted) -> None:
     below = replace(
         _with(wanted, [content.join_condition] if content.HasField("join_condition") else []), filters=()
     )
+    below = _loosely(below)
     if below.needed is not None:
-        # A name may be that of a column of the other side.
-        words = [name for path in below.needed.paths for name in path]
-        below = _Wanted(Needed(words=(*below.needed.words, *words, *content.using_columns)))
+        below = _Wanted(below.needed.also(words=content.using_columns))
     for side in (content.left, content.right):
         _tell(side, below)
 
@@ -156,6 +190,14 @@ _STEPS = {
     "filter": _filter, "project": _project, "aggregate": _aggregate, "sort": _sort, "subquery_alias": _alias,
     "join": _join,
 }  # fmt: skip
+
+
+def _loosely(wanted: _Wanted) -> _Wanted:
+    """The same of rows in which a name may be none of a column: it may be one of the other side, or made above."""
+    if wanted.needed is None:
+        return _ALL
+    words = [name for path in wanted.needed.paths for name in path]
+    return _Wanted(Needed(words=(*wanted.needed.words, *words)))
 
 
 def _only(expressions: Sequence[Any]) -> _Wanted:
@@ -225,8 +267,6 @@ def _conjuncts(expression: Any) -> list[Expression]:
     """The parts of a condition that are understood; the others count for nothing."""
     kind = expression.WhichOneof("expr_type")
     if kind == "expression_string":
-        from delta_ds.spark.engines.seam.connect_expressions import usable_parts
-
         return usable_parts(expression.expression_string.expression)
     function = expression.unresolved_function
     if kind == "unresolved_function" and function.function_name.lower() == "and":
