@@ -57,6 +57,10 @@ TRANSLATED = [
     "CASE WHEN i > 0 THEN s ELSE p END = 'a'", "if(y, i, id) > 0", "coalesce(i, id) = 1", "id % 7 = 3 AND p = 'a'",
     "(s = 'a') = y", "(i = 1) <=> y", "CAST(i AS STRING) = '1'", "CAST(id AS DECIMAL(20,3)) = 3",
     "i < CAST(2147483648 AS BIGINT)",
+    "id BETWEEN 20 AND 40", "i + 0L BETWEEN -1 AND i", "NOT s BETWEEN 'A' AND 'a'",
+    "(CASE WHEN d BETWEEN 0 AND 1 THEN i BETWEEN 0 AND 1 END) AND "
+    "id BETWEEN (CASE WHEN y BETWEEN false AND true THEN 1 END) AND 99",
+    "nvl(i, 1) = 1", "nvl2(s, 1, 2) = 2", "equal_null(i, id)",
 ]  # fmt: skip
 # Every second pair of a command and a layout by threads, few by tasks.
 CASES = [
