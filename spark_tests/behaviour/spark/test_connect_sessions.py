@@ -127,6 +127,22 @@ def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
     assert server(program, str(tmp_path / "t")) == [True, 3, [[(3,)]]]
 
 
+def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: Client) -> None:
+    def program(spark: SparkSession) -> list[str]:
+        session = another_session()
+        delta_ds.register(session)
+        said = []
+        for source, name in (("delta", "modes"), ("parquet", "modes_of_files"), ("delta", "modes")):
+            try:
+                session.range(2).write.format(source).mode("errorIfExists").saveAsTable(name)
+                said.append("done")
+            except Exception as error:
+                said.append(str(error).partition("]")[0].lstrip("["))
+        return said
+
+    assert server(program) == ["done", "done", "TABLE_OR_VIEW_ALREADY_EXISTS"]
+
+
 # --- interrupts
 
 _INTERRUPTS: dict[str, Callable[[Any, str], list[str]]] = {

@@ -27,7 +27,14 @@ def main() -> None:
     sys.path[:0] = [str(KIT), str(SHARED / "differential")]
     import run
     import session
+    import steps
 
+    if os.environ.get(CLIENT) == "server":
+        # Spark's own client does not know the default mode by this name of it; one that registered does.
+        for operation in (steps.Runner.op_save_as_table, steps.Runner.op_save):
+            operation.__defaults__ = tuple(
+                "error" if v == "errorifexists" else v for v in operation.__defaults__
+            )
     session.make = lambda _, root, catalog, conf: _session(session.JVM, Path(root), catalog, conf)
     run.__file__ = __file__
     run.main()
