@@ -1,11 +1,12 @@
 """Run the benchmarks side by side and print Markdown: `python -m benchmarks.run` (or `make bench`).
 
     --only PART      imports, start, load, plan, curve, kernel, scan, native, append, partitioned, copies,
-                     columns, stores, commits, writers, checkpoint, commands, streams, sql, large or lhbench;
+                     columns, stores, commits, writers, checkpoint, commands, streams, sql, connect, large or lhbench;
                      may be repeated
     --files N        files of the tables that are only a log (300,000; 10,000,000 for large)
     --rows N         rows of large reads and writes (10,000,000; 20,000,000 for native, whose appends take half);
-                     partitioned writes take a fifth and a fiftieth, sql a fifth
+                     partitioned writes take a fifth and a fiftieth, sql a fifth, connect
+                     half
     --commits N      commits one after the other (200)
     --writers N      writers at the same time (8), with
     --appends N      appends each (25)
@@ -41,6 +42,7 @@ from statistics import median
 
 from benchmarks import (
     command_parts,
+    connect_parts,
     copy_parts,
     kernel_parts,
     large_parts,
@@ -98,6 +100,7 @@ def main() -> None:
         "commands": command_parts.commands,
         "streams": stream_parts.streams,
         "sql": sql_parts.sql,
+        "connect": connect_parts.connect,
         "large": large_parts.large,
         "lhbench": lhbench_parts.lhbench,
     }
