@@ -122,6 +122,7 @@ def _patches(connect: bool) -> list[_Patch]:
             (ConnectReader, "load", _connect_loads_ours, _connect_load),
             (LogicalPlan, "to_proto", _is_told_to_source, _to_proto),
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
+            (ConnectWriter, "mode", _names_mode_of_errors, _mode_of_errors),
             *_writer_patches(ConnectWriter),
             (ConnectFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
             *_catalog_patches(ConnectWriterV2, ConnectCatalog),
@@ -193,6 +194,11 @@ def _is_told_of(spark: SparkSession, name: object, options: Mapping[str, str]) -
         return False
 
 
+def _names_mode_of_errors(writer: Any, arguments: dict[str, Any]) -> bool:
+    """Whether it is the default mode by the one of its names that a client of Spark does not know."""
+    return str(arguments.get("saveMode")).lower() == "errorifexists" and is_installed(writer._spark)
+
+
 def _loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
     source = arguments.get("format") or state.reader_source(reader)
     return is_ours(source) and is_installed(reader._spark)
@@ -236,6 +242,10 @@ def _source(writer: Any) -> str | None:
 
 
 # --- what is done instead
+
+
+def _mode_of_errors(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
+    return original(writer, saveMode="error")
 
 
 def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
