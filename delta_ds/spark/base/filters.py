@@ -236,7 +236,8 @@ def needed_of(facts: Mapping[str, str]) -> tuple[Needed | None, list[Expression]
         return None, []
     from delta_ds.spark.base import wire
 
-    needed, filters = wire.decode(text)
+    # What follows makes it a query of its own: Spark keeps the plans of those that it knows.
+    needed, filters, *_ = wire.decode(text)
     return needed, filters
 
 
