@@ -9,20 +9,15 @@ understood means that all is read. Spark evaluates the query as it is.
 from __future__ import annotations
 
 import copy
-import datetime as dt
 import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from functools import reduce
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.kernel.format.expressions.tree import (
     Call,
-    Column,
     Expression,
-    Literal,
     conjunction,
     conjuncts,
     without_qualifier,
@@ -30,25 +25,26 @@ from delta_ds.kernel.format.expressions.tree import (
 from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.filters import NEEDED, TARGET_FORMAT, Needed, usable_parts
+from delta_ds.spark.base.filters import NEEDED, TARGET_FORMAT, Needed
 from delta_ds.spark.base.table_names import is_ours
+from delta_ds.spark.engines.connect.conditions import conditions_in, path_of_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Kinds of relations that hand rows on as they are, but for some of them.
-_CHOOSING = frozenset(["limit", "offset", "tail", "sample", "repartition", "hint"])
-_CALLS = {
-    "==": "=", "=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>", "in": "in", "not": "not", "!": "not",
-    "isnull": "isnull", "isnotnull": "isnotnull", "or": "or", "and": "and",
-}  # fmt: skip
-_WORD = re.compile(r"`((?:[^`]|``)+)`|([^\W\d]\w*)")
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+_CHOOSING = frozenset(["limit", "offset", "tail", "sample", "repartition"])
+# Names may begin with digits.
+_WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 # All columns, but not a product, and not `count(*)`.
 _STAR = re.compile(r"(?:^|[,(.]|\bdistinct\b|\ball\b)\s*\*", re.IGNORECASE)
 _COUNT = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
-_QUERY = re.compile(r"\bselect\b|\bfrom\b|\btable\b|\bvalues\b", re.IGNORECASE)
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+# Queries; names that are computed; comments, which may stand before a star; names in double quotes, by a setting.
+_MORE = re.compile(r"\b(?:select|from|table|values|identifier)\b|/\*|--|\"", re.IGNORECASE)
+# `ORDER BY 2`, `ORDER BY ALL`.
+_PLACE = re.compile(r"\s*(?:\d+|all)\s*", re.IGNORECASE)
+# What a pattern has and a name has not: by a setting, names in backticks are patterns.
+_PATTERN = re.compile(r"[^\w\s]")
 
 
 class _AllColumns(Exception):  # noqa: N818 - not an error
@@ -101,8 +97,8 @@ def _tell_uses(uses: Sequence[tuple[Any, _Wanted]]) -> None:
     conditions = [conjunction(list(wanted.filters)) for _, wanted in uses]
     filters: list[Expression] = []
     if None not in conditions:
-        first, *others = dict.fromkeys(part for part in conditions if part is not None)
-        filters = list(conjuncts(reduce(lambda one, other: Call("or", (one, other)), others, first)))
+        different = tuple(dict.fromkeys(part for part in conditions if part is not None))
+        filters = list(conjuncts(different[0] if len(different) == 1 else Call("or", different)))
     if needed is None and not filters:
         return
     nonce = uuid.uuid4().hex
@@ -191,12 +187,16 @@ def _is_ours(name: str) -> bool:
 
 
 def _filter(content: Any, wanted: _Wanted, found: _Reads) -> None:
-    filters = (*wanted.filters, *_conjuncts(content.condition))
+    filters = (*wanted.filters, *conditions_in(content.condition))
     _tell(content.input, replace(_with(wanted, [content.condition]), filters=filters), found)
 
 
 def _project(content: Any, wanted: _Wanted, found: _Reads) -> None:
     stars = [part for part in content.expressions if part.WhichOneof("expr_type") == "unresolved_star"]
+    if any(star.unresolved_star.unparsed_target for star in stars):
+        # Of a table, or the fields of a column.
+        _tell(content.input, _ALL, found)
+        return
     if not stars:
         _tell(content.input, _only(content.expressions), found)
         return
@@ -212,7 +212,23 @@ def _aggregate(content: Any, wanted: _Wanted, found: _Reads) -> None:
 
 
 def _sort(content: Any, wanted: _Wanted, found: _Reads) -> None:
-    _tell(content.input, _with(wanted, [order.child for order in content.order]), found)
+    orders = [order.child for order in content.order]
+    below = _with(wanted, orders)
+    if any(map(_is_of_places, orders)):
+        below = replace(below, needed=None)
+    _tell(content.input, below, found)
+
+
+def _is_of_places(order: Any) -> bool:
+    """Whether Spark may take what rows are sorted by for the number of a column, or for all columns."""
+    kind = order.WhichOneof("expr_type")
+    texts = {"expression_string": "expression", "unresolved_attribute": "unparsed_identifier"}
+    text = getattr(getattr(order, kind), texts[kind]) if kind in texts else ""
+    return kind == "literal" or _PLACE.fullmatch(text) is not None
+
+
+def _hint(content: Any, wanted: _Wanted, found: _Reads) -> None:
+    _tell(content.input, _with(replace(wanted, filters=()), content.parameters), found)
 
 
 def _alias(content: Any, wanted: _Wanted, found: _Reads) -> None:
@@ -233,7 +249,7 @@ def _join(content: Any, wanted: _Wanted, found: _Reads) -> None:
 
 _STEPS = {
     "filter": _filter, "project": _project, "aggregate": _aggregate, "sort": _sort, "subquery_alias": _alias,
-    "join": _join,
+    "join": _join, "hint": _hint,
 }  # fmt: skip
 
 
@@ -278,21 +294,41 @@ def _names(expression: Any, paths: list[tuple[str, ...]], words: list[str]) -> N
     if kind == "unresolved_attribute":
         if expression.unresolved_attribute.is_metadata_column:
             raise _AllColumns
-        paths.append(_path(expression.unresolved_attribute.unparsed_identifier))
+        paths.append(path_of_name(expression.unresolved_attribute.unparsed_identifier))
     elif kind == "expression_string":
-        text = expression.expression_string.expression
-        if _STAR.search(_COUNT.sub("", text)) or _QUERY.search(text):
-            raise _AllColumns
-        words += [quoted.replace("``", "`") or plain for quoted, plain in _WORD.findall(text)]
+        words += _words(expression.expression_string.expression)
     elif kind in ("unresolved_function", "alias", "cast", "literal", "sort_order", "window"):
-        counts = (
-            kind == "unresolved_function" and expression.unresolved_function.function_name.lower() == "count"
-        )
-        for inner in _expressions_in(getattr(expression, kind)):
-            if not (counts and inner.WhichOneof("expr_type") == "unresolved_star"):
+        if not _counts_rows(expression):
+            for inner in _expressions_in(getattr(expression, kind)):
                 _names(inner, paths, words)
     else:
         raise _AllColumns
+
+
+def _words(text: str) -> list[str]:
+    """The words of SQL text, which may be names of columns.
+
+    Raises
+    ------
+    _AllColumns
+        It may mean columns by something else.
+    """
+    if _STAR.search(_COUNT.sub("", text)) or _MORE.search(text):
+        raise _AllColumns
+    found = _WORD.findall(text)
+    if any(_PATTERN.search(quoted) for quoted, _ in found):
+        raise _AllColumns
+    return [quoted or plain for quoted, plain in found]
+
+
+def _counts_rows(expression: Any) -> bool:
+    """Whether it is `count(*)`, which has no need of a column; others with a star are of all columns."""
+    function = expression.unresolved_function
+    if function.function_name.lower() != "count" or function.is_distinct or len(function.arguments) != 1:
+        return False
+    (counted,) = function.arguments
+    is_star = counted.WhichOneof("expr_type") == "unresolved_star"
+    return is_star and not counted.unresolved_star.unparsed_target
 
 
 def _expressions_in(message: Any) -> list[Any]:
@@ -302,76 +338,3 @@ def _expressions_in(message: Any) -> list[Any]:
         is_whole = part.DESCRIPTOR.full_name == "spark.connect.Expression"
         found += [part] if is_whole else _expressions_in(part)
     return found
-
-
-def _path(identifier: str) -> tuple[str, ...]:
-    return tuple(quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(identifier))
-
-
-def _conjuncts(expression: Any) -> list[Expression]:
-    """The parts of a condition that are understood; the others count for nothing."""
-    kind = expression.WhichOneof("expr_type")
-    if kind == "expression_string":
-        return usable_parts(expression.expression_string.expression)
-    function = expression.unresolved_function
-    if kind == "unresolved_function" and function.function_name.lower() == "and":
-        return [part for argument in function.arguments for part in _conjuncts(argument)]
-    tree = _tree(expression)
-    return [] if tree is None else [tree]
-
-
-def _tree(expression: Any) -> Expression | None:
-    """An expression of the kernel; None: it may be something else to Spark."""
-    kind = expression.WhichOneof("expr_type")
-    if kind == "unresolved_attribute":
-        attribute = expression.unresolved_attribute
-        path = _path(attribute.unparsed_identifier)
-        return None if attribute.is_metadata_column or not path else Column(path)
-    if kind == "literal":
-        return _literal(expression.literal)
-    if kind != "unresolved_function" or expression.unresolved_function.is_user_defined_function:
-        return None
-    name = _CALLS.get(expression.unresolved_function.function_name.lower())
-    parts = [_tree(argument) for argument in expression.unresolved_function.arguments]
-    known = tuple(part for part in parts if part is not None)
-    if name is None or len(known) < len(parts) or (name == "in" and len(known) < 2):
-        return None
-    return Call(name, known)
-
-
-def _literal(literal: Any) -> Expression | None:
-    kind = literal.WhichOneof("literal_type")
-    try:
-        value = _VALUES[kind](getattr(literal, kind))
-    except (KeyError, ArithmeticError, ValueError):
-        return None
-    return Literal(value)
-
-
-def _days(value: int) -> dt.date:
-    return (_EPOCH + dt.timedelta(days=value)).date()
-
-
-def _microseconds(value: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(microseconds=value)
-
-
-def _finite(value: float) -> float:
-    if value != value or value in (float("inf"), float("-inf")):
-        raise ValueError(value)
-    return value
-
-
-_VALUES: Mapping[str, Any] = {
-    "boolean": bool,
-    "byte": int,
-    "short": int,
-    "integer": int,
-    "long": int,
-    "double": _finite,
-    "string": str,
-    "decimal": lambda value: Decimal(value.value),
-    "date": _days,
-    "timestamp": _microseconds,
-    "timestamp_ntz": lambda value: _microseconds(value).replace(tzinfo=None),
-}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,20 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.format.schema.types import LONG, STRING, StructField, StructType
-from delta_ds.spark.base.filters import Needed, needed_of
+from delta_ds.kernel.format.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    StructField,
+    StructType,
+)
+from delta_ds.spark.base.filters import Needed, bound_filters, needed_of, usable_parts
 from spark_tests.behaviour.spark.connect_server import Client, connect_client
 
 if TYPE_CHECKING:
@@ -24,8 +37,8 @@ _COLUMNS = StructType(
 )
 
 
-def _told(build: Callable[[Any], Any]) -> list[tuple[Any, list[str]]]:
-    """Of each read in a query of a client without a server: the columns, and the conditions."""
+def _told(build: Callable[[Any], Any], columns: StructType | None = _COLUMNS) -> list[tuple[Any, list[str]]]:
+    """Of each read in a query of a client without a server: which of the columns (None: the names), and conditions."""
     proto = pytest.importorskip("pyspark.sql.connect.proto", reason="Spark Connect needs grpcio")
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.plan import LogicalPlan
@@ -46,7 +59,8 @@ def _told(build: Callable[[Any], Any]) -> list[tuple[Any, list[str]]]:
     def visit(message: Any) -> None:
         if message.DESCRIPTOR.full_name == proto.Read.DESCRIPTOR.full_name:
             needed, filters = needed_of(json.loads(message.data_source.options["sessionSettings"]))
-            found.append((needed and [f.name for f in needed.of(_COLUMNS)], list(map(str, filters))))
+            chosen = needed if needed is None or columns is None else needed.of(columns).names
+            found.append((chosen, list(map(str, filters))))
         for field, value in message.ListFields():
             if field.message_type is not None:
                 for part in [value] if hasattr(value, "ListFields") else value:
@@ -108,6 +122,17 @@ def test_reads_of_one_frame_are_told_what_any_of_them_needs() -> None:
         lambda df: df.withColumn("id", _functions().col("s")).select("id"),
         lambda df: df.select("nope"),
         lambda df: df.selectExpr("(SELECT max(id) FROM v)"),
+        lambda df: df.selectExpr("`(id|s)?+.+`"),  # a pattern, by a setting
+        lambda df: df.selectExpr('"x y"'),  # a name, by a setting
+        lambda df: df.selectExpr("IDENTIFIER('i' || 'd')"),
+        lambda df: df.selectExpr("struct(/* each */ *) AS a"),
+        lambda df: df.agg(_functions().countDistinct("*")),
+        lambda df: df.agg(_functions().expr("count(DISTINCT -- of all\n *)")),
+        lambda df: df.select("x.*", "id").select("id"),
+        lambda df: df.sort(_functions().lit(2)).limit(1).select("id"),
+        lambda df: df.sort(_functions().expr("3")).limit(1).select("id"),
+        lambda df: df.sort(_functions().expr("all")).limit(1).select("id"),
+        lambda df: df.join(df, "id").sort("ALL").limit(1).select("id"),
     ],
 )
 def test_what_is_not_understood_reads_all_columns(build: Callable[[Any], Any]) -> None:
@@ -133,6 +158,76 @@ def test_what_is_not_understood_reads_all_columns(build: Callable[[Any], Any]) -
 def test_conditions_above_what_changes_rows_are_not_told(build: Callable[[Any], Any]) -> None:
     _functions()
     assert all(conditions == [] for _, conditions in _told(build))
+
+
+def test_columns_of_hints_and_names_that_begin_with_digits_are_told() -> None:
+    F = _functions()
+    assert _told(lambda df: df.hint("rebalance", F.col("s")).select("id")) == [(["id", "s"], [])]
+    ((needed, _),) = _told(lambda df: df.selectExpr("2021_s + t.3x"), columns=None)
+    assert {"2021_s", "3x"} <= set(needed.words)
+
+
+def test_conditions_of_any_depth_can_be_sent() -> None:
+    F = _functions()
+    deep = reduce(lambda one, i: f"({one}) {'OR' if i % 2 else 'AND'} id = {i}", range(400), "id = 7")
+    either = reduce(lambda one, other: one | other, [F.col("id") == i for i in range(45)])
+    many = " OR ".join(f"id = {i}" for i in range(2000))
+    for condition, told in ((deep, 0), (either, 1), (many, 1)):
+        ((columns, conditions),) = _told(lambda df, c=condition: df.where(c).where("id < 9").select("id"))
+        assert "id" in columns and conditions[0] == "(id < 9)" and len(conditions) == 1 + told
+
+
+_TYPED = StructType(
+    (
+        StructField("i", INTEGER), StructField("l", LONG), StructField("f", FLOAT), StructField("d", DOUBLE),
+        StructField("s", STRING), StructField("day", DATE), StructField("t", TIMESTAMP), StructField("b", BOOLEAN),
+        StructField("n", TIMESTAMP_NTZ),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "int(l) = 1",  # 4294967297 is 1 without ANSI mode
+        "i + 1 < 0",
+        "i <=> '3000000000'",
+        "NOT i IN ('01')",
+        "NOT day IN ('2024-1-1')",
+        "s = 5",
+        "f = 16777217",
+        "i / 0 IS NULL",
+        "t >= '2024-01-01'",
+        "t = TIMESTAMP'2024-01-01 00:30:00'",
+        "date(t) = DATE'2024-01-01'",
+        "t > day",
+        "n > t",
+        "startswith(s, 'a')",  # which a user may have replaced
+    ],
+)
+def test_conditions_that_depend_on_settings_of_a_session_skip_no_files(condition: str) -> None:
+    assert bound_filters(usable_parts(condition), _TYPED) is None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "i > 3 AND NOT (l <=> 4) OR d <= 1.5",
+        "s IN ('a', 'b') AND s LIKE 'a%'",
+        "day >= '2024-01-01' AND day < DATE'2024-02-01'",
+        "t >= '2024-01-01 00:00:00Z'",
+        "n >= TIMESTAMP_NTZ'2024-01-01 00:00:00'",
+        "b AND i IS NOT NULL",
+    ],
+)
+def test_other_conditions_skip_files(condition: str) -> None:
+    assert bound_filters(usable_parts(condition), _TYPED) is not None
+
+
+@pytest.mark.parametrize("text", [r"s = 'a\\b'", '"s" = "x"'])
+def test_texts_that_a_setting_reads_otherwise_tell_no_condition(text: str) -> None:
+    _functions()
+    assert [conditions for _, conditions in _told(lambda df: df.where(text))] == [[]]
 
 
 def test_the_cheapest_column_stands_for_none() -> None:
