@@ -290,14 +290,14 @@ def _bound_in_each_session(condition: Expression, schema: StructType) -> Express
         return None
     try:
         one, other = (bind(condition, schema, zone) for zone in _FAR_ZONES)
-        return one if one == other and _means_one_thing(condition, schema) else None
+        return one if one == other and means_one_thing(condition, schema) else None
     except DeltaError as error:
         FILTER_NOT_PUSHED.log(filter="a condition", reason=error)
         return None
 
 
-def _means_one_thing(condition: Expression, schema: StructType) -> bool:
-    """Whether a condition that can be bound is true for the same rows in ANSI mode and without it."""
+def means_one_thing(condition: Expression, schema: StructType) -> bool:
+    """Whether a condition, not bound, is true for the same rows in ANSI mode and without it; False if not known."""
     from delta_ds.kernel.format.expressions.bind import bind
 
     for node in postorder(condition):
@@ -306,7 +306,10 @@ def _means_one_thing(condition: Expression, schema: StructType) -> bool:
         if isinstance(node, Cast) and not _is_moment(node):
             return False
         if isinstance(node, Call) and node.name in _COMPARING:
-            first, *others = (bind(part, schema, predicate=False).type for part in node.args)
+            try:
+                first, *others = (bind(part, schema, predicate=False).type for part in node.args)
+            except PredicateError:
+                return False
             if not all(_are_alike(first, other, node.name) for other in others):
                 return False
     return True

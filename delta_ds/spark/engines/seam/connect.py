@@ -120,7 +120,7 @@ class Connect:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.expressions = ConnectExpressions()
+        self.expressions = ConnectExpressions(spark)
         self.writes = ConnectWrites()
 
     # --- rows

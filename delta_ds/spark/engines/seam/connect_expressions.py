@@ -16,21 +16,25 @@ from delta_ds.kernel.format.expressions.tree import (
     conjuncts,
     without_qualifier,
 )
+from delta_ds.kernel.format.options.session_facts import ANSI
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
-from delta_ds.spark.base.filters import moves, parsed_text, usable_parts
+from delta_ds.spark.base.filters import means_one_thing, moves, parsed_text, usable_parts
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType as SparkDataType
 
 
 class ConnectExpressions:
     """See `Expressions`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
     # --- resolving
 
@@ -68,7 +72,14 @@ class ConnectExpressions:
     def predicates(
         self, condition: Resolved, schema: StructType, timezone: str, alias: str | None
     ) -> Sequence[Expression]:
-        return usable_parts(condition.source, alias)
+        return self._in_this_mode(usable_parts(condition.source, alias), schema)
+
+    def _in_this_mode(self, parts: Iterable[Expression], schema: StructType) -> list[Expression]:
+        """Those that mean in this session what they mean to the kernel, which knows the ANSI mode alone."""
+        found = list(parts)
+        if str(self._spark.conf.get(ANSI)).lower() == "true":
+            return found
+        return [part for part in found if means_one_thing(part, schema)]
 
     def column_ids(self, frame: DataFrame) -> Sequence[int]:
         return ()
@@ -84,11 +95,12 @@ class ConnectExpressions:
         if alias is None:
             return []
         parts = (p for whole in parsed_text(condition.source, None) for p in conjuncts(whole) if not moves(p))
-        return [
+        of_table = (
             without_qualifier(part, alias)
             for part in parts
             if all(len(c.path) > 1 and c.path[0].lower() == alias.lower() for c in columns(part))
-        ]
+        )
+        return self._in_this_mode(of_table, schema)
 
     def equal_keys(
         self, condition: Resolved, rows: DataFrame, source: DataFrame

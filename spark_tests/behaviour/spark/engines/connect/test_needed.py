@@ -335,6 +335,83 @@ def test_queries_find_the_same_rows_whether_reads_are_told_or_not(
     assert [name for name, (told, _) in found.items() if not told] == []
 
 
+_NOT_ANSI = {"spark.sql.ansi.enabled": "false"}
+
+
+def _queries_of_settings(df: DataFrame) -> dict[str, tuple[dict[str, str], Callable[[], DataFrame]]]:
+    """Queries that settings of the session, made after the frame was, give another meaning."""
+    from pyspark.sql import functions as F
+
+    patterns = {"spark.sql.parser.quotedRegexColumnNames": "true"}
+    quotes = {"spark.sql.ansi.doubleQuotedIdentifiers": "true"}
+    later = {"spark.sql.session.timeZone": "Pacific/Kiritimati"}
+    return {
+        "overflow": (_NOT_ANSI, lambda: df.where("int(l) = 1").select("l")),
+        "overflow of a sum": (_NOT_ANSI, lambda: df.where("i + 1 < 0").select("i")),
+        "a list of texts": (_NOT_ANSI, lambda: df.where(~F.col("l").isin("01")).select("l")),
+        "no number": (_NOT_ANSI, lambda: df.where(F.col("o").eqNullSafe("3000000000")).select("l")),
+        "single precision": (_NOT_ANSI, lambda: df.where(F.col("f") == 16777217).select("l")),
+        "text of a partition": (_NOT_ANSI, lambda: df.where(F.col("p") == 5).select("p")),
+        "no division": (_NOT_ANSI, lambda: df.where("l / 0 IS NULL").select("l")),
+        "zone": (later, lambda: df.where("t < '2024-01-01'").select("l")),
+        "zone of a day": (later, lambda: df.where("date(t) = DATE'2024-01-01'").select("l")),
+        "patterns": (patterns, lambda: df.selectExpr("`(l|i)?+.+`")),
+        "quotes": (quotes, lambda: df.where("\"p\" = '5'").selectExpr('"2023_s"')),
+        "digits": ({}, lambda: df.selectExpr("2023_s")),
+        "computed": ({}, lambda: df.selectExpr("IDENTIFIER('2023' || '_s')")),
+        "distinct": ({}, lambda: df.union(df).agg(F.countDistinct("*"))),
+        "distinct of a frame": ({}, lambda: df.agg(F.countDistinct("*"))),
+        "place": ({}, lambda: df.sort(F.lit(5).desc()).limit(1).select("l")),
+        "places": ({}, lambda: df.sort(F.expr("all")).limit(1).select("t")),
+        "hint": ({}, lambda: df.hint("rebalance", F.col("p")).select("l")),
+    }
+
+
+@pytest.mark.connect
+@pytest.mark.slow
+@pytest.mark.long
+def test_settings_of_the_session_find_the_same_rows_too(client: Client, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for file in range(2):
+        rows = {
+            "l": pa.array([[4294967297], [1, 2]][file], pa.int64()),
+            "i": pa.array([[2147483647], [1, 2]][file], pa.int32()),
+            "o": pa.array([[None], [1, 2]][file], pa.int32()),
+            "f": pa.array([[16777216.0], [1.0, 1.0]][file], pa.float32()),
+            "t": pa.array([[1704042000000000], [1704063600000000] * 2][file], pa.timestamp("us", "UTC")),
+            "2023_s": [["a"], ["b", "c"]][file],
+            "p": [["5"], ["5.0", "x"]][file],
+        }
+        DeltaLog(path).write(pa.table(rows), options={} if file else {"partitionBy": "p"})
+
+    def program(spark: SparkSession, path: str) -> dict[str, Any]:
+        import delta_ds
+        from delta_ds.spark.session import integration
+
+        delta_ds.register(spark)
+        df = spark.read.format("pydelta").load(path)
+        told = integration._read_by_source
+        found: dict[str, Any] = {}
+        for name, (settings, query) in _queries_of_settings(df).items():
+            for setting, value in settings.items():
+                spark.conf.set(setting, value)
+            answers = []
+            for tell in (True, False):
+                (told.add if tell else told.discard)(spark.session_id)
+                answers.append(sorted(map(str, query().collect())))
+            for setting in settings:
+                spark.conf.unset(setting)
+            found[name] = answers
+        told.add(spark.session_id)
+        return found
+
+    found = client(program, str(path))
+    assert {name: told for name, (told, _) in found.items()} == {
+        name: not_told for name, (_, not_told) in found.items()
+    }
+    assert [name for name, (told, _) in found.items() if not told] == []
+
+
 @pytest.mark.connect
 @pytest.mark.slow
 @pytest.mark.long
