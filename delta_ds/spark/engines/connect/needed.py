@@ -3,7 +3,7 @@
 Spark hands a Python data source neither the columns of a query nor, up to 4.3, filters that hold for one of its scans
 alone. A client has the whole query when it sends it: each read in it gets the names that the query may mean columns by,
 and the conditions that all its rows have to fulfil. Reads of one DataFrame get what any of them needs. What is not
-understood means that all is read. Spark evaluates the query as it is.
+understood means that all is read, as of frames that are persistent. Spark evaluates the query as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import copy
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.kernel.format.expressions.tree import (
@@ -71,6 +71,8 @@ _ALL = _Wanted()
 # Reads and what is needed of them, those of the same options together.
 _Reads: TypeAlias = "dict[bytes, list[tuple[Any, _Wanted]]]"
 _TRAVELS = ("versionasof", "timestampasof")
+# The ids of the plans of frames that servers keep the rows of.
+_persistent: set[int] = set()
 
 
 def tell_reads(relation: Any) -> None:
@@ -131,12 +133,27 @@ def told_plan(plan: Any) -> Any:
     return found
 
 
+def persist(original: Callable[..., Any], frame: Any, arguments: dict[str, Any]) -> Any:
+    """`DataFrame.persist` of a client, which has queries on the frame find its rows where the server keeps them."""
+    kept = original(frame, **arguments)
+    _persistent.add(frame._plan._plan_id)
+    return kept
+
+
+def unpersist(original: Callable[..., Any], frame: Any, arguments: dict[str, Any]) -> Any:
+    """`DataFrame.unpersist` of a client."""
+    _persistent.discard(frame._plan._plan_id)
+    return original(frame, **arguments)
+
+
 def _tell(relation: Any, wanted: _Wanted, found: _Reads) -> None:
     kind = relation.WhichOneof("rel_type")
     if kind is None:
         return
     content: Any = getattr(relation, kind)
-    if kind == "read":
+    if relation.common.plan_id in _persistent:
+        _note_all(relation, found)  # else it is another query to Spark
+    elif kind == "read":
         _note_read(content, wanted, found)
     elif kind in _STEPS:
         _STEPS[kind](content, wanted, found)

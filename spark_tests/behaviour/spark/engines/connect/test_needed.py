@@ -415,6 +415,25 @@ def test_settings_of_the_session_find_the_same_rows_too(client: Client, tmp_path
 @pytest.mark.connect
 @pytest.mark.slow
 @pytest.mark.long
+def test_queries_on_a_persistent_frame_find_its_rows_in_memory(client: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        import delta_ds
+
+        delta_ds.register(spark)
+        df = spark.read.format("pydelta").load(path)
+        query = df.where("id > 5").select("id")
+        found = []
+        for call in (df.cache, df.unpersist):
+            call()
+            found.append("InMemory" in query._explain_string())  # type: ignore[operator]
+        return [*found, query.count()]
+
+    assert client(program, _table(tmp_path / "t")) == [True, False, 4]
+
+
+@pytest.mark.connect
+@pytest.mark.slow
+@pytest.mark.long
 def test_files_that_no_row_of_a_query_lies_in_are_not_read(client: Client, tmp_path: Path) -> None:
     path = _table(tmp_path / "t")
 
