@@ -13,6 +13,7 @@ from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
+from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.file_rewrite import positions
 from delta_ds.spark.commands.predicates import (
@@ -60,6 +61,9 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
             return _remove(change, change.target.all_files, None, "true")
         return _delete(change, condition)
 
+    counts = run_at_server(handle, operations.DELETE.name, condition)
+    if counts is not None:
+        return affected_rows(handle.spark, counts[0])
     none: int | None = 0
     return affected_rows(handle.spark, run_command(handle, operations.DELETE.name, work, none))
 

@@ -6,7 +6,7 @@ Source: Spark, `Cast`; conflict-matrix section 11.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -41,6 +41,7 @@ from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, cast_alike
 from delta_ds.spark.errors.row_errors import without_metadata
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -57,11 +58,17 @@ _RESULTS_BOUND = "spark.driver.maxResultSize"
 # --- the source
 
 
-def computed_source(target: DmlTarget, source: DataFrame, most: int) -> MergeSource:
+def computed_source(
+    target: DmlTarget, rows: Callable[[], pa.Table], source: DataFrame, most: int
+) -> MergeSource:
     """The rows of a source, computed once.
 
     Parameters
     ----------
+    rows
+        Computes them.
+    source
+        The source.
     most
         Of how many bytes they may be, as `MERGE_SOURCE_CONF` says.
 
@@ -74,7 +81,7 @@ def computed_source(target: DmlTarget, source: DataFrame, most: int) -> MergeSou
 
     refusals = (ValueError, TypeError, NotImplementedError, DeltaError, UnsupportedOperationException)
     try:
-        found = read_source(source.toArrow(), target.timezone)
+        found = read_source(rows(), target.timezone)
     except refusals as error:
         raise OnlySpark(f"types of the source, which Arrow does not take: {error}") from error
     except Exception as error:

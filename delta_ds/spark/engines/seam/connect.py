@@ -161,6 +161,9 @@ class Connect:
     def estimated_bytes(self, frame: DataFrame) -> int | None:
         return None
 
+    def arrow_rows(self, frame: DataFrame, most: int) -> None:
+        return None
+
     def measured_bytes(self, frame: DataFrame, rows: int, variable_bytes: int) -> int:
         return variable_bytes
 

@@ -73,8 +73,7 @@ class ConnectExpressions:
     def predicates(
         self, condition: Resolved, schema: StructType, timezone: str, alias: str | None
     ) -> Sequence[Expression]:
-        whole = _parsed(condition.source, alias)
-        return [part for each in whole for part in conjuncts(each) if not _moves(part)]
+        return usable_parts(condition.source, alias)
 
     def column_ids(self, frame: DataFrame) -> Sequence[int]:
         return ()
@@ -199,6 +198,11 @@ def _parsed(source: Any, alias: str | None) -> list[Expression]:
         # Spark understands more than the kernel; then no file is skipped.
         return []
     return [without_qualifier(tree, alias) if alias else tree]
+
+
+def usable_parts(source: Any, alias: str | None = None) -> list[Expression]:
+    """The conjuncts of a condition in SQL text that mean the same whenever they are evaluated."""
+    return [part for whole in _parsed(source, alias) for part in conjuncts(whole) if not _moves(part)]
 
 
 def _moves(tree: Expression) -> bool:

@@ -57,6 +57,10 @@ TRANSLATED = [
     "CASE WHEN i > 0 THEN s ELSE p END = 'a'", "if(y, i, id) > 0", "coalesce(i, id) = 1", "id % 7 = 3 AND p = 'a'",
     "(s = 'a') = y", "(i = 1) <=> y", "CAST(i AS STRING) = '1'", "CAST(id AS DECIMAL(20,3)) = 3",
     "i < CAST(2147483648 AS BIGINT)",
+    "id BETWEEN 20 AND 40", "i + 0L BETWEEN -1 AND i", "NOT s BETWEEN 'A' AND 'a'",
+    "(CASE WHEN d BETWEEN 0 AND 1 THEN i BETWEEN 0 AND 1 END) AND "
+    "id BETWEEN (CASE WHEN y BETWEEN false AND true THEN 1 END) AND 99",
+    "nvl(i, 1) = 1", "nvl2(s, 1, 2) = 2", "equal_null(i, id)",
 ]  # fmt: skip
 # Every second pair of a command and a layout by threads, few by tasks.
 CASES = [
@@ -267,6 +271,46 @@ def test_sources_beyond_the_bound_are_joined_by_spark_and_it_is_told(
         assert merge("SELECT id FROM range(5)", "soundex(t.p) = soundex(CAST(s.id AS STRING))") == 0
     assert found == [True, False, False]
     assert "SoundEx" in caplog.text
+
+
+def test_a_source_that_becomes_larger_than_spark_expects_is_joined_by_spark(
+    spark: SparkSession, tmp_path: Path, found: list[bool]
+) -> None:
+    table = DeltaTable.forPath(spark, make_table(tmp_path / "t", {}))
+    spark.range(1).write.parquet(str(tmp_path / "source"))
+    source = spark.read.parquet(str(tmp_path / "source")).selectExpr("explode(sequence(id, id + 9999)) AS id")
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "s.id"})
+    kept_before = spark.sparkContext._jsc.getPersistentRDDs().size()  # type: ignore[union-attr]
+    spark.conf.set(MERGE_SOURCE_CONF, "64k")
+    try:
+        answer = merge.execute().first()
+    finally:
+        spark.conf.unset(MERGE_SOURCE_CONF)
+    assert answer is not None and answer.num_updated_rows == 60
+    assert merge.execute().first() == answer
+    assert found == [False, True]
+    # What Spark joins is materialized; nothing else is left.
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() <= kept_before + 1  # type: ignore[union-attr]
+
+
+def test_a_merge_asks_spark_for_the_rows_of_its_source_and_for_nothing_else(
+    spark: SparkSession, tmp_path: Path, found: list[bool]
+) -> None:
+    table = DeltaTable.forPath(spark, make_table(tmp_path / "t", {}))
+    spark.range(20).write.parquet(str(tmp_path / "source"))
+    source = spark.read.parquet(str(tmp_path / "source")).alias("s")
+    context = spark.sparkContext
+    context.setJobGroup("a merge of few rows", "")
+    try:
+        merge = table.alias("t").merge(source, "t.id = s.id")
+        merge.whenMatchedUpdate(set={"v": "s.id"}).whenNotMatchedInsert(values={"id": "s.id"}).execute()
+        known = context.statusTracker()
+        jobs = [known.getJobInfo(job) for job in known.getJobIdsForGroup("a merge of few rows")]
+    finally:
+        context.setJobGroup("", "")
+    assert found == [True]
+    # One computes the rows, one brings them; asking for their types makes one without tasks.
+    assert len([job for job in jobs if job is not None and len(job.stageIds)]) == 2
 
 
 def test_null_is_in_an_empty_list_as_the_session_says(
