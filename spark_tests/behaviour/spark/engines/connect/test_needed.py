@@ -353,7 +353,7 @@ def _queries_of_settings(df: DataFrame) -> dict[str, tuple[dict[str, str], Calla
         "single precision": (_NOT_ANSI, lambda: df.where(F.col("f") == 16777217).select("l")),
         "text of a partition": (_NOT_ANSI, lambda: df.where(F.col("p") == 5).select("p")),
         "no division": (_NOT_ANSI, lambda: df.where("l / 0 IS NULL").select("l")),
-        "zone": (later, lambda: df.where("t < '2024-01-01'").select("l")),
+        "zone": (later, lambda: df.where("t >= '2024-01-01'").select("l")),
         "zone of a day": (later, lambda: df.where("date(t) = DATE'2024-01-01'").select("l")),
         "patterns": (patterns, lambda: df.selectExpr("`(l|i)?+.+`")),
         "quotes": (quotes, lambda: df.where("\"p\" = '5'").selectExpr('"2023_s"')),
