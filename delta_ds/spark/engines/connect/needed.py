@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Kinds of relations that hand rows on as they are, but for some of them.
-_CHOOSING = frozenset(["limit", "offset", "tail", "sample", "repartition", "hint"])
+_CHOOSING = frozenset(["limit", "offset", "tail", "sample", "repartition"])
 _CALLS = {
     "==": "=", "=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>", "in": "in", "not": "not", "!": "not",
     "isnull": "isnull", "isnotnull": "isnotnull", "or": "or", "and": "and",
