@@ -121,6 +121,7 @@ def test_reads_of_one_frame_are_told_what_any_of_them_needs() -> None:
         lambda df: df.toDF("a", "b", "c", "d").select("a"),
         lambda df: df.withColumn("id", _functions().col("s")).select("id"),
         lambda df: df.select("nope"),
+        lambda df: df.hint("rebalance", "s").select("id"),
         lambda df: df.selectExpr("(SELECT max(id) FROM v)"),
         lambda df: df.selectExpr("`(id|s)?+.+`"),  # a pattern, by a setting
         lambda df: df.selectExpr('"x y"'),  # a name, by a setting
