@@ -31,7 +31,10 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "p": (pa.string(), ["a", "b", None]),
     "d": (pa.float64(), [None, math.nan, -0.0, 0.0, 1.5, math.inf, -math.inf]),
     "f": (pa.float32(), [None, math.nan, -0.0, 0.1, 2.5]),
-    "n": (pa.decimal128(9, 2), [None, Decimal("0.00"), Decimal("1.10"), Decimal("-7.99")]),
+    "n": (
+        pa.decimal128(9, 2),
+        [None, Decimal("0.00"), Decimal("1.10"), Decimal("-7.99"), Decimal("9999999.99")],
+    ),
     "s": (pa.string(), [None, "", "a", "A", "ä", "𝄞", "a ", "%", "a_b", "12", "x1"]),
     "b": (pa.binary(), [None, b"", b"\xff", b"a"]),
     "i": (pa.int32(), [None, 0, 1, -1, 2**31 - 1]),
@@ -61,6 +64,13 @@ TRANSLATED = [
     "(CASE WHEN d BETWEEN 0 AND 1 THEN i BETWEEN 0 AND 1 END) AND "
     "id BETWEEN (CASE WHEN y BETWEEN false AND true THEN 1 END) AND 99",
     "nvl(i, 1) = 1", "nvl2(s, 1, 2) = 2", "equal_null(i, id)",
+    "d / 2 > 0.5D", "d / 3D <=> d", "f / 3 < d / 7", "-d <=> 0.0D", "abs(d) = 1.5",
+    "n + 0.015 > 1", "n - n = 0", "n * n > 1.2", "n * 1.5 + i * 0.25 < n", "n + n + n > 3.2", "-i < 0", "abs(i) = 1",
+    "i & 1 = 1", "(i | 4) ^ 1 > 3", "~i = -1", "greatest(d, f) > 1", "least(s, p) = 'a'", "greatest(i, -1) < 1",
+    "upper(p) = 'A'", "lower(p) || 'x' = 'ax'", "rtrim(s) = 'a'", "trim(s) = ''", "ltrim(' ' || s) = 'a '",
+    "trim(BOTH 'ax' FROM s) = '1'", "replace(s, 'a', 'aa') = 'aa'", "instr(s, '_') = 2", "octet_length(s) = 4",
+    "nvl(s, p) = 'a'", "nvl2(s, i, id) = 1", "ifnull(i, id) = 1",
+    "CASE WHEN n > 1 THEN n * 2 WHEN d > 1 THEN 7.5 END > 2", "coalesce(upper(p), 'B') = 'B'",
 ]  # fmt: skip
 # Every second pair of a command and a layout by threads, few by tasks.
 CASES = [
@@ -72,7 +82,8 @@ CASES = [
 # Left to Spark.
 FOREIGN = [
     "soundex(s) = 'A000'", "CAST(d AS STRING) = '1.5'", "upper(s) = 'A'", "x = named_struct('a', 1L, 'b', 'a')",
-    "rtrim(s) = 'a'", "f = float('0.1')", "d / 2 > 2", "s COLLATE UTF8_LCASE = 'a'",
+    "f = float('0.1')", "s COLLATE UTF8_LCASE = 'a'", "n / 3 > 0.3", "n * CAST(1 AS DECIMAL(30, 8)) > 1", "n % 2 = 1",
+    "left(s, 1) = 'a'", "right(s, 1) = ' '",
 ]  # fmt: skip
 
 
