@@ -125,8 +125,8 @@ test-orchestrators: check-java test-airflow test-dagster test-kedro ## The examp
 
 test-airflow test-dagster test-kedro: test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest -m orchestrators spark_tests/engines/orchestrators/test_$*.py $(ARGS)
-test-clients: check-java .venv-clients/.installed ## pyhive and SQLAlchemy as clients of pydelta serve --thrift
-	.venv-clients/bin/python -m pytest -m clients spark_tests/engines/clients $(ARGS)
+test-clients: check-java .venv-clients/.installed .venv-thin/.installed ## pyhive and SQLAlchemy as clients of pydelta serve --thrift, pyspark-client as one of --connect
+	DELTA_DS_THIN_CLIENT=$(CURDIR)/.venv-thin/bin/python .venv-clients/bin/python -m pytest -m clients spark_tests/engines/clients $(ARGS)
 
 test-unity: check-java $(VENV)/.dev ## Catalog-managed tables of the open-source Unity Catalog server (needs Maven)
 	[ -n "$$DELTA_DS_UNITY_SERVER" ] || scripts/install_unity_catalog.sh .unity
@@ -180,8 +180,8 @@ wheel: check-java dist ## Build dist/; every example and command with what the w
 	mkdir .venv-wheel/users && cp spark_tests/product/typed_users/pipeline.py spark_tests/product/typed_users/without_spark.py .venv-wheel/users
 	cd .venv-wheel/users && ../../$(BIN)/mypy --strict --config-file= --python-executable ../bin/python pipeline.py without_spark.py
 
-bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown
-	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)
+bench: check-java $(VENV)/.installed .venv-peers/.installed .venv-tpcds/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown
+	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python --tpcds-python .venv-tpcds/bin/python $(ARGS)
 
 bench-compare: $(VENV)/.installed .venv-peers/.installed ## What became more than 10 % slower beside deltalake since the last release (ARGS="--record 1.2.0" writes its ratios)
 	@$(BIN)/python -m benchmarks.compare --peer-python .venv-peers/bin/python $(ARGS)
@@ -213,6 +213,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check deltalake pyarrow
 	@touch $@
 
+.venv-tpcds/.installed: | check-python
+	$(PYTHON) -m venv .venv-tpcds
+	.venv-tpcds/bin/python -m pip install --quiet --disable-pip-version-check duckdb duckdb-extension-tpcds sqlglot
+	@touch $@
+
 .venv-interop/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-interop
 	.venv-interop/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.0" "delta-spark==4.4.0" deltalake pytest hypothesis
@@ -232,6 +237,13 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 .venv-clients/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyhive[hive_pure_sasl]==0.7.*" "sqlalchemy>=2" pytest hypothesis
+	@touch $@
+
+# Without pyspark, which this package asks pip for: pyspark-client has a part of the same modules.
+.venv-thin/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-thin
+	.venv-thin/bin/python -m pip install --quiet --disable-pip-version-check "pyspark-client>=4.1" "pandas>=2.2,<3" numpy pyarrow fsspec sqlglot pyroaring tzdata
+	.venv-thin/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 # Each in its own: what they ask of the same packages does not go together.

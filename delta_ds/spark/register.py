@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ _TESTED = ("4.1.", "4.2.", "4.3.")
 _TRIAL_ROWS = 5
 # What the user had set, in the sessions where `register` allowed it; None: nothing.
 _set_before: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
+# What clients have on a server that is this process, registered with them.
+_behind: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,9 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
       source: on: spark.read.format('pydelta')
       ...
     """
+    engine = engine_of(spark)
+    if engine.kind == CONNECT:
+        _register_behind(spark, pushdown)
     chosen = _pushdown_capability(pushdown)
     source = PushdownSource if chosen and pushdown else DeltaSource
     register_source(spark, source)
@@ -175,7 +181,6 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         _allow_pushdown(spark)
     session.install(spark)
     use_replacement(_replace_matches)
-    engine = engine_of(spark)
     if engine.kind == CONNECT:
         _install_client()
     native = _attempt(lambda: _native(spark))
@@ -218,6 +223,9 @@ def unregister(spark: SparkSession) -> None:
     session.uninstall(spark)
     if engine_of(spark).kind == CONNECT:
         _uninstall_client()
+    behind = _behind.pop(spark, None)
+    if behind is not None:
+        unregister(behind)
     if spark in _set_before:
         # The source that takes filters fails where Spark does not allow it.
         register_source(spark, DeltaSource)
@@ -256,6 +264,20 @@ def _replace_matches(
     from delta_ds.spark.commands.replace import run_replacement
 
     run_replacement(source, intent, aligned, store, by_place=by_place)
+
+
+def _register_behind(spark: SparkSession, pushdown: bool | None) -> None:
+    """Register the session that a client's is to its server, where that is this process: nobody else can."""
+    if "pyspark.core.context" not in sys.modules:
+        return
+    from delta_ds.spark.session.catalog.classes import session_behind
+
+    # So that the server has made it.
+    _ = spark.version
+    behind = session_behind(spark)
+    if behind is not None:
+        register(behind, pushdown=pushdown)
+        _behind[spark] = behind
 
 
 def _install_client() -> None:

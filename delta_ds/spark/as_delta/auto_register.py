@@ -23,6 +23,7 @@ from delta_ds.spark.as_delta.settings import (
     remaining_submit_arguments,
 )
 
+_CONTEXTS = "pyspark.core.context"
 _SESSIONS = "pyspark.sql.session"
 
 _lock = threading.Lock()
@@ -41,7 +42,7 @@ def install_auto_register() -> None:
     with _lock:
         if not _installed:
             _installed = True
-            after_import("pyspark.core.context", _wrap_context)
+            after_import(_CONTEXTS, _wrap_context)
             after_import(_SESSIONS, _wrap_sessions)
             after_import("pyspark.sql.connect.session", _wrap_connect_sessions)
     present = sys.modules[_SESSIONS].SparkSession.getActiveSession() if _SESSIONS in sys.modules else None
@@ -105,10 +106,11 @@ def _wrap_sessions(module: ModuleType) -> None:
 
 
 def _of_context() -> Callable[[str], bool]:
-    from pyspark import SparkContext
-
+    # Not of pyspark itself: where only its client is installed, it has none.
+    core = sys.modules.get(_CONTEXTS)
+    jvm = core.SparkContext._jvm if core is not None else None
     # Where there is no JVM yet, the session that is made asks again.
-    return _loadable(SparkContext._jvm) if SparkContext._jvm is not None else _nothing_known
+    return _loadable(jvm) if jvm is not None else _nothing_known
 
 
 def _loadable(jvm: Any) -> Callable[[str], bool]:

@@ -76,6 +76,7 @@ _RECORDS = _names(
         "kernel.transaction.write.overwrite_scope": "OverwriteScope ReplaceCheck",
         "kernel.transaction.write.plan": "WritePlan",
         "kernel.transaction.write.task": "TaskResult",
+        "spark.base.filters": "Needed",
         "spark.commands.blame": "Asked",
     }
 )

@@ -50,6 +50,7 @@ from delta_ds.spark.session.catalog.tables import (
 )
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
+from delta_ds.spark.sql.client_calls import answer_call
 from delta_ds.spark.sql.create import create_like, create_table
 from delta_ds.spark.sql.dml import insert
 from delta_ds.spark.sql.layout import check_layout
@@ -357,6 +358,7 @@ _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] 
     "INSERT": insert,
     "INSERT OVERWRITE": insert,
     "CREATE TABLE LIKE": create_like,
+    "CALL": answer_call,
     SHOW_PARTITIONS: show_partitions,
     SHOW_CREATE: show_create,
 }

@@ -14,10 +14,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import venv
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -154,6 +155,69 @@ def client_of(url: str, server_folder: Path, folder: Path) -> Iterator[Client]:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, _connect, (url, str(folder))) as pool:
         yield Client(pool, server_folder, folder)
+
+
+class CuttingProxy:
+    """A proxy in front of a port of loopback, which can cut all connections that pass it."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._open: set[socket.socket] = set()
+        self._changing = threading.Lock()
+
+    def serve(self) -> None:
+        """Let connections through until the listener is closed."""
+        while True:
+            try:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:
+                return
+            with self._changing:
+                self._open |= {client, server}
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
+
+    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        try:
+            while data := one.recv(1 << 16):
+                other.sendall(data)
+        except OSError:
+            pass
+        finally:
+            self._end({one, other})
+
+    def cut(self) -> int:
+        """Cut the connections that there are; how many sockets they had."""
+        with self._changing:
+            ends = set(self._open)
+        self._end(ends)
+        return len(ends)
+
+    def _end(self, ends: set[socket.socket]) -> None:
+        with self._changing:
+            self._open -= ends
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def close(self) -> None:
+        self._listener.close()
+        self.cut()
+
+
+@contextmanager
+def cutting_proxy(port: int) -> Iterator[CuttingProxy]:
+    """A proxy in front of a port of loopback, until the block ends."""
+    running = CuttingProxy(port)
+    threading.Thread(target=running.serve, daemon=True).start()
+    try:
+        yield running
+    finally:
+        running.close()
 
 
 def make_python(folder: Path) -> Path:

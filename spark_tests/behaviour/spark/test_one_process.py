@@ -70,6 +70,61 @@ _MADE = [
 ]
 
 
+_LOCAL = """
+import os, sys, traceback
+from pyspark.sql import SparkSession
+import delta_ds
+from delta_ds import DeltaTable
+
+sys.excepthook = lambda *error: (traceback.print_exception(*error), sys.stderr.flush(), os._exit(1))
+builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.memory", "1g").config("spark.sql.shuffle.partitions", "2")
+spark = builder.config("spark.sql.warehouse.dir", sys.argv[1] + "/warehouse").getOrCreate()
+
+def refused(text):
+    try:
+        spark.sql(text).collect()
+    except Exception as error:
+        return str(error).partition("]")[0].lstrip("[").partition(".")[0]
+
+print("BEFORE", refused("CREATE TABLE t (a INT) USING delta"), flush=True)
+for turn in range(2):
+    registration = delta_ds.register(spark)
+    print("SQL", registration.session, registration.sql, flush=True)
+    spark.sql(f"CREATE TABLE t{turn} (a INT, b STRING) USING delta PARTITIONED BY (b)")
+    spark.sql(f"INSERT INTO t{turn} VALUES (1, 'x'), (2, 'y')")
+    spark.range(1).selectExpr("3 AS a", "'x' AS b").write.format("delta").mode("append").saveAsTable(f"t{turn}")
+    DeltaTable.forName(spark, f"t{turn}").update("a = 2", {"a": "20"})
+    spark.sql(f"DELETE FROM t{turn} WHERE a = 1")
+    made = DeltaTable.create(spark).tableName(f"made{turn}").addColumn("id", "BIGINT").execute()
+    spark.sql(f"INSERT INTO made{turn} SELECT id FROM range(2)")
+    print("ROWS", sorted(map(tuple, spark.table(f"t{turn}").collect())), made.toDF().count(),
+          spark.sql(f"SELECT count(*) FROM t{turn} VERSION AS OF 1").collect()[0][0],
+          [row.operation for row in spark.sql(f"DESCRIBE HISTORY t{turn}").collect()], flush=True)
+    delta_ds.unregister(spark)
+    print("AFTER", refused(f"VACUUM t{turn} DRY RUN"), refused("CREATE TABLE u (a INT) USING delta"), flush=True)
+os._exit(0)
+"""
+
+
+def test_register_gives_a_server_in_this_process_what_a_classic_session_gets(tmp_path: Path) -> None:
+    """And `unregister` takes it away, of the server's session too; then once more."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    done = subprocess.run(
+        [sys.executable, "-c", _LOCAL, str(tmp_path)],
+        # A free port: the server else takes the one that all such servers take.
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    told = [line for line in done.stdout.splitlines() if line.startswith(("BEFORE", "SQL", "ROWS", "AFTER"))]
+    turn = [
+        "SQL connect on: the server's: all of its sessions have a catalog for Delta tables",
+        "ROWS [(3, 'x'), (20, 'y')] 2 2 ['DELETE', 'UPDATE', 'WRITE', 'WRITE', 'CREATE TABLE']",
+        "AFTER PARSE_SYNTAX_ERROR DATA_SOURCE_NOT_FOUND",
+    ]
+    assert told == ["BEFORE DATA_SOURCE_NOT_FOUND", *turn, *turn], done.stderr[-4000:]
+
+
 def test_tables_are_changed_as_elsewhere(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
     done = subprocess.run(

@@ -166,7 +166,7 @@ def _first_from(storage: Storage, listing: LogListing, state: TableState, timest
 
 
 class ChangeFeed:
-    """The changes of a range of versions, at the schema of its end.
+    """The changes of a range of versions, at the newest schema; at that of its end where columns are mapped.
 
     Attributes
     ----------
@@ -194,10 +194,21 @@ class ChangeFeed:
         self._listing = listing
         self._latest = latest
         self._check_log()
-        self._snapshot = latest if end == latest.version else open_snapshot(storage, end)
+        self._snapshot = latest if end == latest.version else self._read_by(open_snapshot(storage, end))
         files = [listing.commits[version] for version in self._versions]
         self._commits = read_commits(storage, files)
         self._check_range()
+
+    def _read_by(self, end: Snapshot) -> Snapshot:
+        """The version whose columns the feed has: the newest, where data of the end of the range can be read with it.
+
+        Source: delta-spark, `CDCReader`: schema mode `legacy` without column mapping, `endVersion` with it.
+        """
+        latest = self._latest
+        mapped = any(s.table_state.mapping_mode != "none" for s in (latest, end))
+        if mapped or incompatibility(end.schema, latest.schema, widening=False) is not None:
+            return end
+        return latest
 
     def _netted(self, net: Net, keys: Sequence[str]) -> ChangeFeed:
         self.keys = check_keys(keys, self._snapshot.schema, self.storage.url)
@@ -277,7 +288,7 @@ class ChangeFeed:
 
     @property
     def schema(self) -> StructType:
-        """The columns at the end version, and `_change_type`, `_commit_version`, `_commit_timestamp`."""
+        """The columns of the table, and `_change_type`, `_commit_version`, `_commit_timestamp`."""
         return StructType((*self._snapshot.schema.fields, *CHANGE_FIELDS.fields))
 
     @cached_property

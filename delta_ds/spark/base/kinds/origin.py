@@ -80,8 +80,9 @@ def of_session(spark: SparkSession) -> AbstractContextManager[None]:
 
 def _of_driver() -> Origin | None:
     """Of the session that is active in the JVM of this process; None where there is no JVM, or none any more."""
-    pyspark = sys.modules.get("pyspark")
-    context = pyspark.SparkContext._active_spark_context if pyspark is not None else None
+    # Not of pyspark itself: where only its client is installed, it has none.
+    core = sys.modules.get("pyspark.core.context")
+    context = core.SparkContext._active_spark_context if core is not None else None
     if context is None or context._jvm is None:
         return None
     from py4j.protocol import Py4JNetworkError

@@ -22,6 +22,7 @@ from delta_ds.records import replace
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, is_set, size
+from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.by_arrow import ByArrow
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
@@ -89,6 +90,12 @@ def run_merge(
     check_clauses(clauses, handle.where)
     evolve = evolve or is_set(handle.spark, AUTO_MERGE.full_name, False)
     check_names(source.columns, "source", handle.where, MERGE.name)
+    told = [(clause.when, clause.do, clause.condition, clause.assignments) for clause in clauses]
+    counted_there = run_at_server(
+        handle, MERGE.name, condition, clauses=told, evolve=evolve, txn=txn, source=source
+    )
+    if counted_there is not None:
+        return frame_of(handle.spark, [counted_there], _RESULT)
     merge = partial(_Merge, source=source, condition=condition, clauses=clauses, evolve=evolve)
     for attempt in range(_ATTEMPTS):
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ PACKAGE = "pydelta"
 _PROVIDER = f"{PACKAGE}.Provider"
 _SERVICES = Path("META-INF", "services", "org.apache.spark.sql.sources.DataSourceRegister")
 _FOLDER = "pydelta-classes-"
+_CONNECT_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
 _publishing = threading.Lock()
 
 
@@ -187,6 +189,24 @@ def session_of(context: SparkContext, identity: int, jsession: JavaObject) -> Sp
     if found is None or found._sc._jsc is None:
         found = _known[identity] = _bare_session(context, jsession)
     return found
+
+
+def session_behind(client: SparkSession) -> SparkSession | None:
+    """The classic session that a session of Spark Connect is to its server; None: that is another process.
+
+    Server and client are one process with `SparkSession.builder.remote("local[*]")`.
+    """
+    # Of pyspark's client alone there is no such module.
+    core = sys.modules.get("pyspark.core.context")
+    context = core.SparkContext._active_spark_context if core is not None else None
+    if context is None or not context._jvm.org.apache.spark.util.Utils.classIsLoadable(_CONNECT_SERVICE):
+        return None
+    asked: Any = client
+    services = context._jvm.org.apache.spark.sql.connect.service
+    manager = getattr(getattr(services, "SparkConnectService$"), "MODULE$").sessionManager()
+    key = services.SessionKey(asked.client._user_id or "", asked.session_id)
+    holder = manager.getIsolatedSessionIfPresent(key)
+    return _bare_session(context, holder.get().session()) if holder.isDefined() else None
 
 
 def _bare_session(context: SparkContext, jsession: JavaObject) -> SparkSession:

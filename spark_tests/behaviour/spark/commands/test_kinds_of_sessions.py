@@ -8,18 +8,30 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import delta_ds
 from delta_ds import DeltaTable
 from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
-from spark_tests.behaviour.spark.connect_server import Client, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, client_of, connect_client, server_of_ours
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+@pytest.fixture(scope="module", params=["plain server", "server of ours"])
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    with connect_client(tmp_path_factory.mktemp("connect")) as started:
+    folder = tmp_path_factory.mktemp("connect")
+    if request.param == "plain server":
+        with connect_client(folder) as started:
+            started(_register)
+            yield started
+        return
+    (folder / "client").mkdir()
+    with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as started:
         yield started
+
+
+def _register(spark: SparkSession) -> None:
+    delta_ds.register(spark)
 
 
 def run(spark: SparkSession, command: str, path: str) -> None:

@@ -1,0 +1,42 @@
+"""The columns that a feed of changes has: those of the table now, or those of its end where columns are mapped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_ds import DeltaLog
+
+ADDED = ["id", "w", "_change_type", "_commit_version", "_commit_timestamp"]
+BEFORE = [name for name in ADDED if name != "w"]
+
+
+def table(path: Path, mapping: str) -> DeltaLog:
+    log = DeltaLog(path)
+    made = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": mapping}
+    log.write(pa.table({"id": [1, 2]}), options=made)
+    log.delete("id = 2")
+    return log
+
+
+@pytest.mark.parametrize(("mapping", "found"), [("none", ADDED), ("name", BEFORE), ("id", BEFORE)])
+def test_a_range_that_ends_before_a_column_came_has_it_unless_columns_are_mapped(
+    tmp_path: Path, mapping: str, found: list[str]
+) -> None:
+    log = table(tmp_path, mapping)
+    log.write(pa.table({"id": [3], "w": ["x"]}), "append", {"mergeSchema": "true"})
+    assert log.changes(0).to_arrow().column_names == ADDED
+    for end in (0, 1):
+        feed = log.changes(0, end).to_arrow()
+        assert feed.column_names == found
+        assert feed.column("id").to_pylist() == [1, 2, 2][: feed.num_rows]
+        if "w" in found:
+            assert feed.column("w").null_count == feed.num_rows
+
+
+def test_a_range_that_the_newest_columns_cannot_read_keeps_those_of_its_end(tmp_path: Path) -> None:
+    log = table(tmp_path, "none")
+    log.write(pa.table({"w": ["x"]}), "overwrite", {"overwriteSchema": "true"})
+    assert log.changes(0, 1).to_arrow().column_names == BEFORE

@@ -1,0 +1,373 @@
+"""A server of ours and clients that share it, stop it in the middle, lose it, or ask much of it; docs/connect.md.
+
+Functions of the tests run in the client's process, as `client(function, ...)`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import delta_ds
+from delta_ds import DeltaLog, DeltaTable
+from spark_tests.behaviour.spark.connect_server import (
+    SECONDS,
+    Client,
+    another_session,
+    client_of,
+    cutting_proxy,
+    server_of_ours,
+)
+
+pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    folder = tmp_path_factory.mktemp("connect_sessions")
+    (folder / "client").mkdir()
+    with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as client:
+        yield client
+
+
+def run(spark: SparkSession, *texts: str) -> list[list[tuple[Any, ...]]]:
+    return [[tuple(row) for row in spark.sql(text).collect()] for text in texts]
+
+
+# --- sessions with other settings
+
+
+def test_each_session_has_its_own_settings(server: Client) -> None:
+    """At the same time: in each a statement and a method, whose meaning is that of the session's settings."""
+
+    def program(spark: SparkSession) -> list[Any]:
+        settings: list[dict[str, str]] = [
+            {"spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi, "spark.sql.caseSensitive": case}
+            for zone, ansi, case in (
+                ("UTC", "true", "false"), ("America/New_York", "false", "true"), ("Asia/Tokyo", "false", "false"),
+            )
+        ]  # fmt: skip
+
+        def outcome(call: Callable[[], object]) -> str:
+            try:
+                call()
+            except Exception as error:
+                return str(error).partition("]")[0].lstrip("[").partition(".")[0]
+            return "done"
+
+        def changed(number: int, own: dict[str, str]) -> list[Any]:
+            session, name = another_session(), f"settings_{number}"
+            for key, value in own.items():
+                session.conf.set(key, value)
+            run(session, f"CREATE TABLE {name} (at TIMESTAMP, n INT) USING delta")
+            table = DeltaTable.forName(session, name)
+            found: list[Any] = []
+            for _ in range(2):
+                run(session, f"INSERT INTO {name} VALUES (timestamp'2026-01-01 00:00:00', 1)")
+                table.update(set={"at": "timestamp'2026-01-01 00:00:00'"})
+                found += [
+                    outcome(lambda: run(session, f"UPDATE {name} SET n = CAST('x' AS INT)")),
+                    outcome(lambda: table.update(set={"n": "CAST('x' AS INT)"})),
+                    outcome(lambda: run(session, f"DELETE FROM {name} WHERE N < 0")),
+                    outcome(lambda: table.delete("N < 0")),
+                ]
+            (seconds,) = run(session, f"SELECT DISTINCT unix_seconds(at) FROM {name}")
+            return [seconds, found]
+
+        answers: list[Any] = [None] * len(settings)
+
+        def work(number: int) -> None:
+            answers[number] = changed(number, settings[number])
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(len(settings))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+        return answers
+
+    midnight = 1767225600
+    fails, unknown = "CAST_INVALID_INPUT", "UNRESOLVED_COLUMN"
+    assert server(program) == [
+        [[(midnight,)], [fails, fails, "done", "done"] * 2],
+        [[(midnight + 5 * 3600,)], ["done", "done", unknown, unknown] * 2],
+        [[(midnight - 9 * 3600,)], ["done", "done", "done", "done"] * 2],
+    ]
+
+
+def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        one, other = another_session(), another_session()
+        for session in (one, other):
+            delta_ds.register(session)
+        one.range(3).write.format("pydelta").save(path)
+        delta_ds.unregister(one)
+        try:
+            one.range(3).write.format("pydelta").save(path)
+            refused = ""
+        except Exception as error:
+            refused = str(error)
+        other.range(3, 5).write.format("pydelta").mode("ignore").save(path)
+        return [
+            "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in refused,
+            other.read.format("pydelta").load(path).count(),
+            # What the server has by itself stays.
+            run(one, f"SELECT count(*) FROM delta.`{path}`"),
+        ]
+
+    assert server(program, str(tmp_path / "t")) == [True, 3, [[(3,)]]]
+
+
+def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: Client) -> None:
+    def program(spark: SparkSession) -> list[str]:
+        session = another_session()
+        delta_ds.register(session)
+
+        def written(source: str, name: str) -> str:
+            try:
+                session.range(2).write.format(source).mode("errorIfExists").saveAsTable(name)
+            except Exception as error:
+                return str(error).partition("]")[0].lstrip("[")
+            return "done"
+
+        tables = (("delta", "modes"), ("parquet", "modes_of_files"), ("delta", "modes"))
+        return [written(source, name) for source, name in tables]
+
+    assert server(program) == ["done", "done", "TABLE_OR_VIEW_ALREADY_EXISTS"]
+
+
+# --- interrupts
+
+_INTERRUPTS: dict[str, Callable[[Any, str], list[str]]] = {
+    "all": lambda session, tag: session.interruptAll(),
+    "tag": lambda session, tag: session.interruptTag(tag),
+}
+
+
+def _delete(session: Any, path: str) -> None:
+    run(session, f"DELETE FROM delta.`{path}` WHERE slow(id) >= 0")
+
+
+def _merge(session: Any, path: str) -> None:
+    source = session.range(8).selectExpr("slow(id) AS id", "'new' AS v")
+    table = DeltaTable.forPath(session, path).alias("t")
+    table.merge(source.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+
+def _append(session: Any, path: str) -> None:
+    rows = session.range(8).selectExpr("slow(id) AS id", "'new' AS v")
+    rows.write.format("delta").mode("append").save(path)
+
+
+@pytest.mark.parametrize("how", sorted(_INTERRUPTS))
+@pytest.mark.parametrize("command", [_delete, _merge, _append], ids=lambda f: f.__name__.lstrip("_"))
+def test_an_interrupted_command_leaves_nothing(
+    server: Client, tmp_path: Path, how: str, command: Callable[[Any, str], None]
+) -> None:
+    def program(spark: SparkSession, path: str, started: str) -> list[Any]:
+        from pyspark.sql.functions import udf
+
+        session = another_session()
+        rows = session.range(0, 8, 1, 2).selectExpr("id", "cast(id AS STRING) AS v")
+        rows.write.format("delta").save(path)
+
+        def slow(value: int) -> int:
+            import time
+            from pathlib import Path
+
+            Path(started).touch()
+            time.sleep(2)
+            return value
+
+        session.udf.register("slow", udf(slow, "bigint"))
+        said: list[str] = []
+
+        def work() -> None:
+            session.addTag("mine")
+            try:
+                command(session, path)
+                said.append("done")
+            except Exception as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        deadline = time.monotonic() + SECONDS
+        while not os.path.exists(started) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        interrupted = _INTERRUPTS[how](session, "mine")
+        thread.join(SECONDS)
+        # What the command had begun it may still be clearing away.
+        time.sleep(3)
+        files = {entry.path for entry in os.scandir(path) if entry.name.endswith(".parquet")}
+        counts = [
+            DeltaTable.forPath(session, path).history().count(),
+            session.table(f"delta.`{path}`").count(),
+        ]
+        run(session, f"DELETE FROM delta.`{path}` WHERE id = 0")
+        return [len(interrupted), said, counts, len(files), session.table(f"delta.`{path}`").count()]
+
+    path = str(tmp_path / "t")
+    interrupted, (said,), counts, files, left = server(program, path, str(tmp_path / "started"))
+    assert interrupted >= 1
+    assert "OPERATION_CANCELED" in said or "interrupted" in said.lower() or "cancel" in said.lower(), said
+    assert (counts, left) == ([1, 8], 7)
+    assert files == DeltaLog(path).snapshot(0).files().num_rows
+
+
+# --- a connection that is lost
+
+
+def _insert_lost(session: Any, path: str) -> object:
+    return run(session, f"INSERT INTO delta.`{path}` SELECT slow(id) FROM range(2)")
+
+
+def _update_lost(session: Any, path: str) -> object:
+    return run(session, f"UPDATE delta.`{path}` SET id = slow(id) + 1")[0]
+
+
+def _method_lost(session: Any, path: str) -> object:
+    return DeltaTable.forPath(session, path).delete("slow(id) = 1").collect()[0][0]
+
+
+def _save_lost(session: Any, path: str) -> object:
+    return session.range(2).selectExpr("slow(id) AS id").write.format("delta").mode("append").save(path)
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "operation"),
+    [
+        (_insert_lost, [[]], "WRITE"),
+        (_update_lost, [(4,)], "UPDATE"),
+        (_method_lost, 1, "DELETE"),
+        (_save_lost, None, "WRITE"),
+    ],
+    ids=["insert", "update", "method", "save"],
+)
+def test_a_command_whose_connection_is_cut_commits_once_and_answers(
+    lossy: tuple[Client, Any],
+    tmp_path: Path,
+    command: Callable[[Any, str], object],
+    answer: object,
+    operation: str,
+) -> None:
+    def program(spark: SparkSession, path: str, started: str) -> list[Any]:
+        from pyspark.sql.functions import udf
+
+        session = another_session()
+        session.range(0, 4, 1, 1).write.format("delta").save(path)
+
+        def slow(value: int) -> int:
+            import time
+            from pathlib import Path
+
+            Path(started).touch()
+            time.sleep(0.5)
+            return value
+
+        session.udf.register("slow", udf(slow, "bigint"))
+        said = command(session, path)
+        history = DeltaTable.forPath(session, path).history().select("operation").collect()
+        return [said, [row.operation for row in history]]
+
+    client, proxy = lossy
+    started = tmp_path / "started"
+    ended = threading.Event()
+    cuts = []
+
+    def cut() -> None:
+        while not started.exists() and not ended.wait(0.02):
+            pass
+        # In the middle of the command, and about where it commits and answers.
+        while not ended.wait(0.4):
+            cuts.append(proxy.cut())
+
+    cutter = threading.Thread(target=cut)
+    cutter.start()
+    try:
+        said, operations = client(program, str(tmp_path / "t"), str(started))
+    finally:
+        ended.set()
+        cutter.join(SECONDS)
+    assert sum(cuts) > 0
+    assert said == answer
+    assert operations == [operation, "WRITE"]
+
+
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, Any]]:
+    """A client whose connections pass a proxy that can cut them."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    folder = tmp_path_factory.mktemp("connect_lost")
+    (folder / "client").mkdir()
+    with server_of_ours(folder) as url:
+        port = int(url.rpartition(":")[2])
+        with (
+            cutting_proxy(port) as proxy,
+            client_of(f"sc://127.0.0.1:{proxy.port}", folder, folder / "client") as client,
+        ):
+            yield client, proxy
+
+
+# --- much at once
+
+
+def test_a_hundred_megabytes_go_there_and_back(server: Client) -> None:
+    def program(spark: SparkSession) -> list[Any]:
+        session = another_session()
+        rows = 1_000_000
+        texts = pa.array([f"{number:0100d}" for number in range(rows)])
+        given = pa.table({"id": pa.array(range(rows), pa.int64()), "text": texts})
+        session.createDataFrame(given).write.format("delta").saveAsTable("large")
+        table = DeltaTable.forName(session, "large")
+        by_name = session.table("large").toArrow().sort_by("id")
+        by_method = table.toDF().where("id % 2 = 0").toArrow().num_rows
+        table.update("id % 2 = 1", {"text": "concat(text, '!')"})
+        longer = session.table("large").where("length(text) = 101").count()
+        return [given.nbytes > 100e6, by_name.equals(given.cast(by_name.schema)), by_method, longer]
+
+    assert server(program) == [True, True, 500_000, 500_000]
+
+
+# --- artifacts
+
+
+def test_a_file_of_python_that_was_sent_serves_functions_of_commands(server: Client) -> None:
+    def program(spark: SparkSession) -> list[Any]:
+        from pyspark.sql.functions import udf
+
+        session = another_session()
+        module = Path("sent_with_the_session.py")
+        module.write_text("def twice(value):\n    return 2 * value\n")
+        session.addArtifacts(str(module), pyfile=True)
+
+        @udf("bigint")
+        def twice(value: int) -> int:
+            import sent_with_the_session  # type: ignore[import-not-found]
+
+            return int(sent_with_the_session.twice(value))
+
+        session.udf.register("twice", twice)
+        run(session, "CREATE TABLE sent USING delta AS SELECT id, id AS v FROM range(4)")
+        table = DeltaTable.forName(session, "sent").alias("t")
+        source = session.range(2, 5).alias("s")
+        merge = table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": twice("s.id")})
+        merge.whenNotMatchedInsert(values={"id": "s.id", "v": twice("s.id")}).execute()
+        run(
+            session,
+            "MERGE INTO sent t USING (SELECT 0L AS id UNION ALL SELECT 9L) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET v = twice(s.id + 5) WHEN NOT MATCHED THEN INSERT VALUES (s.id, twice(s.id))",
+            "UPDATE sent SET v = twice(v) WHERE twice(id) = 2",
+        )
+        return sorted(map(tuple, session.table("sent").collect()))
+
+    assert server(program) == [(0, 10), (1, 2), (2, 4), (3, 6), (4, 8), (9, 18)]
