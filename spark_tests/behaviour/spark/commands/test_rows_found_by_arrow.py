@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from delta_ds import DeltaLog, DeltaTable
+from delta_ds import DeltaLog, DeltaTable, IdentityGenerator
 from delta_ds.exceptions import DeltaError
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, MERGE_SOURCE_CONF
 from delta_ds.spark.commands import delete, dml_command
@@ -446,3 +447,43 @@ def test_partitions_are_chosen_as_spark_chooses_them_without_a_query(
         assert left.where(condition).count() == 0
         assert left.count() == rows.count() - answer.num_affected_rows
         shutil.rmtree(table)
+
+
+def _table_that_gives_values(spark: SparkSession, path: Path) -> str:
+    """With an identity column and defaults, and one row."""
+    defaults = {
+        "v": (T.IntegerType(), "2 + 3"),
+        "w": (T.StringType(), "concat('a', 'b')"),
+        "day": (T.DateType(), "DATE'2024-01-01'"),
+        "price": (T.DecimalType(9, 2), "1"),
+    }
+    builder = DeltaTable.create(spark).location(str(path)).addColumn("id", T.LongType())
+    builder = builder.addColumn("n", T.LongType(), generatedAlwaysAs=IdentityGenerator(10, 5))
+    for name, (kind, text) in defaults.items():
+        field = T.StructField(name, kind, True, {"CURRENT_DEFAULT": text})
+        builder = builder.addColumns(T.StructType([field]))
+    builder.property("delta.feature.allowColumnDefaults", "supported").execute()
+    spark.sql("SELECT 1L AS id, 7 AS v").write.format("pydelta").mode("append").save(str(path))
+    return str(path)
+
+
+def test_a_merge_by_arrow_gives_new_rows_what_the_table_gives_them(
+    spark: SparkSession, tmp_path: Path, found: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = []
+    for name in ("arrow", "spark"):
+        path = _table_that_gives_values(spark, tmp_path / name)
+        source = spark.sql("SELECT id, CAST(id AS INT) * 100 AS v FROM range(1, 9)").alias("s")
+        merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+        merge = merge.whenMatchedUpdate(set={"v": "s.v", "w": "'x'"})
+        merge = merge.whenNotMatchedInsert("s.id < 5", {"id": "s.id"})
+        merge.whenNotMatchedInsert(values={"id": "s.id", "v": "s.v", "day": "NULL"}).execute()
+        spark.sql("SELECT 99L AS id").write.format("pydelta").mode("append").save(path)
+        table = DeltaLog(path).to_arrow()
+        given = table["n"].to_pylist()
+        assert len(set(given)) == 9 and all(n >= 10 and n % 5 == 0 for n in given)
+        rows.append(table.drop_columns(["n"]).sort_by("id").to_pylist())
+        monkeypatch.setattr(dml_command.DmlExecution, "by_arrow", lambda *_, **__: found.append(False))
+    assert found == [True, False]
+    assert rows[0] == rows[1]
+    assert [row["v"] for row in rows[0]] == [100, 5, 5, 5, 500, 600, 700, 800, 5]
