@@ -194,7 +194,8 @@ class ChangeFeed:
         self._listing = listing
         self._latest = latest
         self._check_log()
-        self._snapshot = latest if end == latest.version else self._read_by(open_snapshot(storage, end))
+        self._at_end = latest if end == latest.version else open_snapshot(storage, end)
+        self._snapshot = self._read_by(self._at_end)
         files = [listing.commits[version] for version in self._versions]
         self._commits = read_commits(storage, files)
         self._check_range()
@@ -231,7 +232,7 @@ class ChangeFeed:
 
     def _check_range(self) -> None:
         """Refuse a range in which changes were not always recorded, or whose schemas do not fit."""
-        first = self._snapshot if self.start == self.end else open_snapshot(self.storage, self.start)
+        first = self._at_end if self.start == self.end else open_snapshot(self.storage, self.start)
         self._first = first.metadata
         self._check_recorded(self._first, self.start)
         changed: list[int] = []
