@@ -132,10 +132,14 @@ def open_changes(
     timezone: str = "UTC",
     net: str | None = None,
     keys: Sequence[str] | None = None,
+    newest: int | None = None,
 ) -> ChangeFeed:
-    """The feed of a range; arguments and errors as for `DeltaLog.changes`."""
+    """The feed of a range; arguments and errors as for `DeltaLog.changes`.
+
+    `newest` is the version that counts as the newest, for a read that was begun before.
+    """
     kind = check_net(net, keys)
-    latest = open_snapshot(storage)
+    latest = open_snapshot(storage, newest)
     listing = list_log(storage)
     if starting_timestamp is not None:
         start = _first_from(storage, listing, latest.table_state, history.milliseconds(starting_timestamp))
@@ -172,6 +176,8 @@ class ChangeFeed:
     ----------
     start, end
         The first and last version, inclusive.
+    columns_of
+        The version whose columns it has.
     net, keys
         What becomes of the changes of a key (`net`, `latest`), and its columns; None and none where each change counts.
     """
@@ -196,6 +202,7 @@ class ChangeFeed:
         self._check_log()
         self._at_end = latest if end == latest.version else open_snapshot(storage, end)
         self._snapshot = self._read_by(self._at_end)
+        self.columns_of = self._snapshot.version
         files = [listing.commits[version] for version in self._versions]
         self._commits = read_commits(storage, files)
         self._check_range()
