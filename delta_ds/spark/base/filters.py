@@ -22,7 +22,17 @@ from pyspark.sql import datasource as spark
 
 from delta_ds.events.spark import FILTER_NOT_PUSHED
 from delta_ds.exceptions import DeltaError, PredicateError
-from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, columns, conjunction
+from delta_ds.kernel.format.expressions.tree import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    columns,
+    conjunction,
+    conjuncts,
+    postorder,
+    without_qualifier,
+)
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.types import ArrayType, MapType, StructField, StructType
 from delta_ds.records import dataclass
@@ -144,10 +154,42 @@ def in_pushdown_worker() -> bool:
     return PUSHDOWN_WORKER in sys.modules or getattr(main, "name", None) == PUSHDOWN_WORKER
 
 
+# --- conditions in SQL text, as far as the kernel reads them
+
+# Calls whose value changes with each binding.
+_MOVING = ("current_timestamp", "current_date")
+
+
+def parsed_text(source: Any, alias: str | None) -> list[Expression]:
+    """The tree of SQL text, without the table's name before its columns; none of what the kernel does not know."""
+    from delta_ds.kernel.format.expressions.sql import parse_predicate
+
+    if not isinstance(source, str):
+        return []
+    try:
+        tree = parse_predicate(source)
+    except DeltaError:
+        # Spark understands more than the kernel; then no file is skipped.
+        return []
+    return [without_qualifier(tree, alias) if alias else tree]
+
+
+def usable_parts(source: Any, alias: str | None = None) -> list[Expression]:
+    """The conjuncts of a condition in SQL text that mean the same whenever they are evaluated."""
+    return [part for whole in parsed_text(source, alias) for part in conjuncts(whole) if not moves(part)]
+
+
+def moves(tree: Expression) -> bool:
+    """Whether an expression depends on the current time, whose value changes with each binding."""
+    return any(isinstance(node, Call) and node.name in _MOVING for node in postorder(tree))
+
+
 # --- what a client of Spark Connect says that its query needs of a read
 
 # Among the facts that travel with the options of a read.
 NEEDED = "spark.pydelta.needed"
+# The data source of the rows that a command looks at.
+TARGET_FORMAT = "pydelta_target"
 
 
 @dataclass(frozen=True)
@@ -194,7 +236,8 @@ def needed_of(facts: Mapping[str, str]) -> tuple[Needed | None, list[Expression]
         return None, []
     from delta_ds.spark.base import wire
 
-    needed, filters = wire.decode(text)
+    # What follows makes it a query of its own: Spark keeps the plans of those that it knows.
+    needed, filters, *_ = wire.decode(text)
     return needed, filters
 
 

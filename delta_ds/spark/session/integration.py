@@ -275,17 +275,9 @@ def _connect_load(original: Callable[..., Any], reader: Any, arguments: dict[str
 
 def _to_proto(original: Callable[..., Any], plan: Any, arguments: dict[str, Any]) -> Any:
     """A query as it is sent, in which the reads of our tables are told what it needs of them."""
-    from delta_ds.spark.engines.connect.needed import tell_reads
+    from delta_ds.spark.engines.connect.needed import told_plan
 
-    class Told(type(plan)):  # type: ignore[misc]
-        def plan(self, session: Any) -> Any:
-            relation = super().plan(session)
-            tell_reads(relation)
-            return relation
-
-    told = copy.copy(plan)
-    told.__class__ = Told
-    return original(told, **arguments)
+    return original(told_plan(plan), **arguments)
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:

@@ -43,7 +43,12 @@ if TYPE_CHECKING:
 # The rows of files below this size share new files, up to this size: a file costs more than its rows.
 SMALL_BYTES = 4 << 20
 # Of smaller files all rows are written anew: columns are copied at the price of three footers.
-LEAST_COPIED = 512 << 10
+LEAST_COPIED = 192 << 10
+# Smaller files are read once, where what changes in them follows from their rows alone.
+_READ_ONCE = 512 << 10
+# Rows of small files are held up to so many bytes of Arrow data: a file may hold much more than its size, as repeated
+# texts, and one array no more than 2 GiB of text.
+HELD_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +174,21 @@ def rewrite_found_files(plan: FileRewrite, search: Search, files: Iterable[int],
         raise
 
 
+class _Held:
+    """The rows of small files, and how many they are: rows, bytes of Arrow data, bytes of the files."""
+
+    def __init__(self) -> None:
+        self.files: list[tuple[int, pa.RecordBatch]] = []
+        self.rows = self.bytes = self.size = 0
+
+    def add(self, number: int, size: int, batches: Sequence[pa.RecordBatch]) -> None:
+        """Take in all rows of a file of so many bytes."""
+        self.files += [(number, batch) for batch in batches]
+        self.rows += sum(batch.num_rows for batch in batches)
+        self.bytes += sum(batch.nbytes for batch in batches)
+        self.size += size
+
+
 class _Task:
     def __init__(self, plan: FileRewrite, task: int) -> None:
         write = plan.change.write
@@ -190,7 +210,7 @@ class _Task:
         self._sources: list[npt.NDArray[np.int64]] = [NO_SOURCES]
         self._found: list[Rewritten] = []
         self._matched = False  # rows of the files before changed
-        self._held: list[tuple[int, pa.RecordBatch]] = []  # files whose rows are read
+        self._held = _Held()  # files whose rows are read
 
     def find(self, number: int, search: Search) -> None:
         """Rewrite one file, if rows of it change.
@@ -200,20 +220,35 @@ class _Task:
         """
         piece = self._plan.files[number]
         rows = self._plan.rows.get(number)
-        is_small = piece.size < LEAST_COPIED and rows is not None and rows <= BATCH_ROWS
+        is_small = piece.size < _READ_ONCE and rows is not None and rows <= BATCH_ROWS
         if not (is_small and self._matched) or self._plan.change.uses_deletion_vectors:
             changed = search.in_file(piece)
             self._matched = bool(len(changed))
             self.change(number, changed)
             return
-        with closing(self._rows_of(piece)) as batches:
-            self._held += [(number, batch) for batch in batches]
-        if sum(batch.num_rows for _, batch in self._held) >= BATCH_ROWS:
+        if self._held.size + piece.size > SMALL_BYTES:
             self.change_held(search)
+        if self._hold(number, piece):
+            if self._held.rows >= BATCH_ROWS or self._held.bytes >= HELD_BYTES:
+                self.change_held(search)
+        else:
+            self.change(number, search.in_file(piece))
+
+    def _hold(self, number: int, piece: FileSlice) -> bool:
+        """Read the rows of a small file; whether they were few enough to be held."""
+        found, size = [], 0
+        with closing(self._rows_of(piece)) as batches:
+            for batch in batches:
+                found.append(batch)
+                size += batch.nbytes
+                if size > HELD_BYTES:
+                    return False
+        self._held.add(number, piece.size, found)
+        return True
 
     def change_held(self, search: Search) -> None:
         """Rewrite the small files that were read."""
-        held, self._held = self._held, []
+        held, self._held = self._held.files, _Held()
         if not held:
             return
         started = time.monotonic()

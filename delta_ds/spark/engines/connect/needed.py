@@ -2,25 +2,39 @@
 
 Spark hands a Python data source neither the columns of a query nor, up to 4.3, filters that hold for one of its scans
 alone. A client has the whole query when it sends it: each read in it gets the names that the query may mean columns by,
-and the conditions that all its rows have to fulfil. Both are hints of their own for each read; what is not understood
-means that all is read. Spark evaluates the query as it is.
+and the conditions that all its rows have to fulfil. Reads of one DataFrame get what any of them needs. What is not
+understood means that all is read. Spark evaluates the query as it is.
 """
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import json
 import re
+import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, without_qualifier
+from delta_ds.kernel.format.expressions.tree import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    conjunction,
+    conjuncts,
+    without_qualifier,
+)
 from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.filters import NEEDED, Needed
+from delta_ds.spark.base.filters import NEEDED, TARGET_FORMAT, Needed, usable_parts
 from delta_ds.spark.base.table_names import is_ours
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # Kinds of relations that hand rows on as they are, but for some of them.
 _CHOOSING = frozenset(["limit", "offset", "tail", "sample", "repartition", "hint"])
@@ -58,6 +72,9 @@ class _Wanted:
 
 
 _ALL = _Wanted()
+# Reads and what is needed of them, those of the same options together.
+_Reads: TypeAlias = "dict[bytes, list[tuple[Any, _Wanted]]]"
+_TRAVELS = ("versionasof", "timestampasof")
 
 
 def tell_reads(relation: Any) -> None:
@@ -68,24 +85,73 @@ def tell_reads(relation: Any) -> None:
     relation
         `spark.connect.Relation`; is changed.
     """
-    _tell(relation, _ALL)
+    found: _Reads = {}
+    _tell(relation, _ALL, found)
+    for uses in found.values():
+        _tell_uses(uses)
 
 
-def _tell(relation: Any, wanted: _Wanted) -> None:
+def _tell_uses(uses: Sequence[tuple[Any, _Wanted]]) -> None:
+    """Tell the reads of one DataFrame the same: Spark makes one plan of them then, and they read one version."""
+    needed: Needed | None = Needed()
+    for _, wanted in uses:
+        if needed is not None:
+            more = wanted.needed
+            needed = None if more is None else needed.also(more.paths, more.words)
+    conditions = [conjunction(list(wanted.filters)) for _, wanted in uses]
+    filters: list[Expression] = []
+    if None not in conditions:
+        first, *others = dict.fromkeys(part for part in conditions if part is not None)
+        filters = list(conjuncts(reduce(lambda one, other: Call("or", (one, other)), others, first)))
+    if needed is None and not filters:
+        return
+    nonce = uuid.uuid4().hex
+    for read, _ in uses:
+        options = read.data_source.options
+        settings = next(name for name in options if name.lower() == SETTINGS_OPTION.lower())
+        travels = any(name.lower() in _TRAVELS for name in options)
+        told = (needed, filters) if travels else (needed, filters, nonce)
+        options[settings] = json.dumps({**json.loads(options[settings]), NEEDED: wire.encode(told)})
+
+
+def told(frame: DataFrame) -> DataFrame:
+    """A frame of a client whose reads are told, for calls that send it in another form than a query."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    return ConnectFrame(told_plan(frame._plan), frame.sparkSession)  # type: ignore[arg-type]
+
+
+def told_plan(plan: Any) -> Any:
+    """The same for a plan of a client."""
+
+    class Told(type(plan)):  # type: ignore[misc]
+        def plan(self, session: Any) -> Any:
+            relation = super().plan(session)
+            tell_reads(relation)
+            return relation
+
+    found = copy.copy(plan)
+    found.__class__ = Told
+    return found
+
+
+def _tell(relation: Any, wanted: _Wanted, found: _Reads) -> None:
     kind = relation.WhichOneof("rel_type")
     if kind is None:
         return
     content: Any = getattr(relation, kind)
     if kind == "read":
-        _tell_read(content, wanted)
+        _note_read(content, wanted, found)
     elif kind in _STEPS:
-        _STEPS[kind](content, wanted)
+        _STEPS[kind](content, wanted, found)
     elif kind in _CHOOSING:
         # Which rows come through depends on those that are there.
-        _tell(content.input, replace(wanted, filters=()))
-    elif kind != "with_relations":  # whose queries see columns of each other
+        _tell(content.input, replace(wanted, filters=()), found)
+    elif kind == "with_relations":
+        _note_all(content, found)  # its queries see columns of each other
+    else:
         for inner in _relations_in(content):
-            _tell(inner, _ALL)
+            _tell(inner, _ALL, found)
 
 
 def _relations_in(message: Any) -> list[Any]:
@@ -101,61 +167,82 @@ def _messages_in(message: Any) -> list[Any]:
     return found
 
 
-def _tell_read(read: Any, wanted: _Wanted) -> None:
+def _note_all(message: Any, found: _Reads) -> None:
+    for part in _messages_in(message):
+        if part.DESCRIPTOR.full_name == "spark.connect.Read":
+            _note_read(part, _ALL, found)
+        else:
+            _note_all(part, found)
+
+
+def _note_read(read: Any, wanted: _Wanted, found: _Reads) -> None:
     source = read.data_source
-    if not read.HasField("data_source") or read.is_streaming or not is_ours(source.format) or source.schema:
+    if not read.HasField("data_source") or read.is_streaming or not _is_ours(source.format) or source.schema:
         return
-    settings = next((name for name in source.options if name.lower() == SETTINGS_OPTION.lower()), None)
-    if settings is None or (wanted.needed is None and not wanted.filters):
-        return
-    facts = json.loads(source.options[settings])
-    facts[NEEDED] = wire.encode((wanted.needed, list(wanted.filters)))
-    source.options[settings] = json.dumps(facts)
+    if any(name.lower() == SETTINGS_OPTION.lower() for name in source.options):
+        found.setdefault(read.SerializeToString(deterministic=True), []).append((read, wanted))
+
+
+def _is_ours(name: str) -> bool:
+    return is_ours(name) or name == TARGET_FORMAT
 
 
 # --- relations
 
 
-def _filter(content: Any, wanted: _Wanted) -> None:
+def _filter(content: Any, wanted: _Wanted, found: _Reads) -> None:
     filters = (*wanted.filters, *_conjuncts(content.condition))
-    _tell(content.input, replace(_with(wanted, [content.condition]), filters=filters))
+    _tell(content.input, replace(_with(wanted, [content.condition]), filters=filters), found)
 
 
-def _project(content: Any, wanted: _Wanted) -> None:
-    _tell(content.input, _only(content.expressions))
+def _project(content: Any, wanted: _Wanted, found: _Reads) -> None:
+    stars = [part for part in content.expressions if part.WhichOneof("expr_type") == "unresolved_star"]
+    if not stars:
+        _tell(content.input, _only(content.expressions), found)
+        return
+    # All columns of which some are needed, and others that are made here.
+    made = [part for part in content.expressions if part not in stars]
+    _tell(content.input, _with(_loosely(wanted), made), found)
 
 
-def _aggregate(content: Any, wanted: _Wanted) -> None:
+def _aggregate(content: Any, wanted: _Wanted, found: _Reads) -> None:
     plain = content.group_type == type(content).GROUP_TYPE_GROUPBY
     parts = [*content.grouping_expressions, *content.aggregate_expressions]
-    _tell(content.input, _only(parts) if plain else _ALL)
+    _tell(content.input, _only(parts) if plain else _ALL, found)
 
 
-def _sort(content: Any, wanted: _Wanted) -> None:
-    _tell(content.input, _with(wanted, [order.child for order in content.order]))
+def _sort(content: Any, wanted: _Wanted, found: _Reads) -> None:
+    _tell(content.input, _with(wanted, [order.child for order in content.order]), found)
 
 
-def _alias(content: Any, wanted: _Wanted) -> None:
+def _alias(content: Any, wanted: _Wanted, found: _Reads) -> None:
     filters = tuple(without_qualifier(part, content.alias) for part in wanted.filters)
-    _tell(content.input, replace(wanted, filters=filters))
+    _tell(content.input, replace(wanted, filters=filters), found)
 
 
-def _join(content: Any, wanted: _Wanted) -> None:
+def _join(content: Any, wanted: _Wanted, found: _Reads) -> None:
     below = replace(
         _with(wanted, [content.join_condition] if content.HasField("join_condition") else []), filters=()
     )
+    below = _loosely(below)
     if below.needed is not None:
-        # A name may be that of a column of the other side.
-        words = [name for path in below.needed.paths for name in path]
-        below = _Wanted(Needed(words=(*below.needed.words, *words, *content.using_columns)))
+        below = _Wanted(below.needed.also(words=content.using_columns))
     for side in (content.left, content.right):
-        _tell(side, below)
+        _tell(side, below, found)
 
 
 _STEPS = {
     "filter": _filter, "project": _project, "aggregate": _aggregate, "sort": _sort, "subquery_alias": _alias,
     "join": _join,
 }  # fmt: skip
+
+
+def _loosely(wanted: _Wanted) -> _Wanted:
+    """The same of rows in which a name may be none of a column: it may be one of the other side, or made above."""
+    if wanted.needed is None:
+        return _ALL
+    words = [name for path in wanted.needed.paths for name in path]
+    return _Wanted(Needed(words=(*wanted.needed.words, *words)))
 
 
 def _only(expressions: Sequence[Any]) -> _Wanted:
@@ -225,8 +312,6 @@ def _conjuncts(expression: Any) -> list[Expression]:
     """The parts of a condition that are understood; the others count for nothing."""
     kind = expression.WhichOneof("expr_type")
     if kind == "expression_string":
-        from delta_ds.spark.engines.seam.connect_expressions import usable_parts
-
         return usable_parts(expression.expression_string.expression)
     function = expression.unresolved_function
     if kind == "unresolved_function" and function.function_name.lower() == "and":

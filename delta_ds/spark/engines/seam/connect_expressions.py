@@ -10,17 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.dml import UNSUPPORTED_SUBQUERY
-from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.expressions.tree import (
-    Call,
     Expression,
     columns,
     conjuncts,
-    postorder,
     without_qualifier,
 )
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
+from delta_ds.spark.base.filters import moves, parsed_text, usable_parts
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType as SparkDataType
-
-# Calls whose value changes with each binding.
-_MOVING = ("current_timestamp", "current_date")
 
 
 class ConnectExpressions:
@@ -88,7 +83,7 @@ class ConnectExpressions:
     ) -> list[Expression]:
         if alias is None:
             return []
-        parts = (p for whole in _parsed(condition.source, None) for p in conjuncts(whole) if not _moves(p))
+        parts = (p for whole in parsed_text(condition.source, None) for p in conjuncts(whole) if not moves(p))
         return [
             without_qualifier(part, alias)
             for part in parts
@@ -101,7 +96,7 @@ class ConnectExpressions:
         return ()
 
     def columns_read(self, condition: Resolved, alias: str | None) -> set[str] | None:
-        parts = _parsed(condition.source, alias)
+        parts = parsed_text(condition.source, alias)
         return {column.path[0] for part in parts for column in columns(part)} if parts else None
 
     def functions_of_rows(self, sources: Iterable[object], alias: str | None) -> Sequence[Expression] | None:
@@ -116,8 +111,8 @@ class ConnectExpressions:
             if isinstance(source, Column):
                 return None
             if isinstance(source, str):
-                found = _parsed(f"({source}) IS NULL", alias)
-                if not found or any(map(_moves, found)):
+                found = parsed_text(f"({source}) IS NULL", alias)
+                if not found or any(map(moves, found)):
                     return None
                 trees += found
         return trees
@@ -184,27 +179,3 @@ def _has_subquery(source: Any) -> bool:
         return sqlglot.parse_one(source, read="spark").find(exp.Query) is not None
     except sqlglot.errors.SqlglotError:
         return False
-
-
-def _parsed(source: Any, alias: str | None) -> list[Expression]:
-    """The tree of SQL text, without the table's name before its columns; none of what the kernel does not know."""
-    from delta_ds.kernel.format.expressions.sql import parse_predicate
-
-    if not isinstance(source, str):
-        return []
-    try:
-        tree = parse_predicate(source)
-    except DeltaError:
-        # Spark understands more than the kernel; then no file is skipped.
-        return []
-    return [without_qualifier(tree, alias) if alias else tree]
-
-
-def usable_parts(source: Any, alias: str | None = None) -> list[Expression]:
-    """The conjuncts of a condition in SQL text that mean the same whenever they are evaluated."""
-    return [part for whole in _parsed(source, alias) for part in conjuncts(whole) if not _moves(part)]
-
-
-def _moves(tree: Expression) -> bool:
-    """Whether an expression depends on the current time, whose value changes with each binding."""
-    return any(isinstance(node, Call) and node.name in _MOVING for node in postorder(tree))

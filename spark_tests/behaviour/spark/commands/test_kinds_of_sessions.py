@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import delta_ds
 from delta_ds import DeltaTable
 from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
 from spark_tests.behaviour.spark.connect_server import Client, client_of, connect_client, server_of_ours
@@ -21,11 +22,16 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("connect")
     if request.param == "plain server":
         with connect_client(folder) as started:
+            started(_register)
             yield started
         return
     (folder / "client").mkdir()
     with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as started:
         yield started
+
+
+def _register(spark: SparkSession) -> None:
+    delta_ds.register(spark)
 
 
 def run(spark: SparkSession, command: str, path: str) -> None:

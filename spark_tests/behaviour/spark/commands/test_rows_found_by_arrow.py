@@ -406,3 +406,32 @@ def test_after_an_error_on_a_row_spark_looks_at_all_files_and_the_same_source(
     rows_after = DeltaLog(path).to_arrow().to_pylist()
     assert sorted((row["id"], row["n"]) for row in rows_after) == [(1, -(2**31)), (2, 0), (3, 0)]
     assert calls.read_text() == "x"
+
+
+# Conditions on partitions, and whether the kernel evaluates them.
+PARTITION_CONDITIONS = {
+    "p BETWEEN 'a' AND 'b'": True, "p IS NULL": True, "day > DATE'2024-01-01' OR p = 'b'": True, "p <=> NULL": True,
+    "NOT (p = 'a')": True, "year(day) = 2024 AND p LIKE '%'": True, "soundex(p) = 'B000'": False,
+    "t < TIMESTAMP'2024-03-31 02:30:00'": True, "n / 2 > 0": False,
+}  # fmt: skip
+
+
+def test_partitions_are_chosen_as_spark_chooses_them_without_a_query(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    base, table = str(tmp_path / "base"), str(tmp_path / "t")
+    names = ["p", "day", "t", "n"]
+    DeltaLog(base).write(_rows(77, 0).select(["id", *names]), options={"partitionBy": names})
+    rows = spark.read.format("pydelta").load(base)
+    for condition, known in PARTITION_CONDITIONS.items():
+        shutil.copytree(base, table)
+        caplog.clear()
+        with caplog.at_level("INFO", logger="delta_ds"):
+            answer = DeltaTable.forPath(spark, table).delete(condition).first()
+        assert answer is not None
+        assert answer.num_affected_rows == rows.where(condition).count(), condition
+        assert ("rows_found_by_spark" in caplog.text) is not known, condition
+        left = spark.read.format("pydelta").load(table)
+        assert left.where(condition).count() == 0
+        assert left.count() == rows.count() - answer.num_affected_rows
+        shutil.rmtree(table)

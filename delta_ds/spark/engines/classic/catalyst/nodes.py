@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _SEPARATOR = "\u0001"
 # Each of the values costs a call; more of them than this are treated as not known.
 _MOST_BINARY_ITEMS = 1000
+# A value that is used twice, in a value that is used twice, ...: where more nodes than these came of it, it stays.
+_MOST_REPEATED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,16 @@ def _plain(node: Node) -> Node:
     if node.kind != "With":
         return node
     value, *definitions = node.children
-    return _with_values(value, {one.fields["id"]: one.children[0] for one in definitions})
+    placed = _with_values(value, {one.fields["id"]: one.children[0] for one in definitions})
+    return node if _has_more_nodes(placed, _MOST_REPEATED) else placed
+
+
+def _has_more_nodes(node: Node, most: int) -> bool:
+    waiting, count = [node], 0
+    while waiting and count <= most:
+        count += 1
+        waiting += waiting.pop().children
+    return count > most
 
 
 def _with_values(node: Node, values: Mapping[Any, Node]) -> Node:
