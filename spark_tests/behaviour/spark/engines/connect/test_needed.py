@@ -86,6 +86,7 @@ def test_reads_are_told_the_columns_and_conditions_of_a_query() -> None:
     assert _told(lambda df: df.groupBy().agg(F.count("*"))) == ids
     assert _told(lambda df: df.groupBy("id").agg(F.expr("count(*)"))) == ids
     assert _told(lambda df: df.select("*", F.lit(1).alias("k")).where("k = 1").select("id")) == ids
+    assert _told(lambda df: df.hint("rebalance", "s").select("id")) == [(["id", "s"], [])]
     assert _told(lambda df: df.alias("t").sort("t.x").select(F.col("t.id"))) == [(["id", "x"], [])]
     ((columns, (condition,)),) = _told(lambda df: df.where(F.col("id") > 5).select("s"))
     assert columns == ["id", "s"] and condition == "(id > 5)"
@@ -121,7 +122,6 @@ def test_reads_of_one_frame_are_told_what_any_of_them_needs() -> None:
         lambda df: df.toDF("a", "b", "c", "d").select("a"),
         lambda df: df.withColumn("id", _functions().col("s")).select("id"),
         lambda df: df.select("nope"),
-        lambda df: df.hint("rebalance", "s").select("id"),
         lambda df: df.selectExpr("(SELECT max(id) FROM v)"),
         lambda df: df.selectExpr("`(id|s)?+.+`"),  # a pattern, by a setting
         lambda df: df.selectExpr('"x y"'),  # a name, by a setting
