@@ -180,8 +180,8 @@ wheel: check-java dist ## Build dist/; every example and command with what the w
 	mkdir .venv-wheel/users && cp spark_tests/product/typed_users/pipeline.py spark_tests/product/typed_users/without_spark.py .venv-wheel/users
 	cd .venv-wheel/users && ../../$(BIN)/mypy --strict --config-file= --python-executable ../bin/python pipeline.py without_spark.py
 
-bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown
-	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)
+bench: check-java $(VENV)/.installed .venv-peers/.installed .venv-tpcds/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown
+	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python --tpcds-python .venv-tpcds/bin/python $(ARGS)
 
 bench-compare: $(VENV)/.installed .venv-peers/.installed ## What became more than 10 % slower beside deltalake since the last release (ARGS="--record 1.2.0" writes its ratios)
 	@$(BIN)/python -m benchmarks.compare --peer-python .venv-peers/bin/python $(ARGS)
@@ -211,6 +211,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 .venv-peers/.installed: | check-python
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check deltalake pyarrow
+	@touch $@
+
+.venv-tpcds/.installed: | check-python
+	$(PYTHON) -m venv .venv-tpcds
+	.venv-tpcds/bin/python -m pip install --quiet --disable-pip-version-check duckdb duckdb-extension-tpcds sqlglot
 	@touch $@
 
 .venv-interop/.installed: pyproject.toml | check-python

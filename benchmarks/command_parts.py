@@ -139,7 +139,7 @@ def _one_side(
 ) -> None:
     who, began = str(settings["format"]), {}
     try:
-        for record in _worker(worker, settings):
+        for record in worker_records(worker, settings):
             print(f"{command}, {table}, {who}: {json.dumps(record)}", file=sys.stderr, flush=True)
             if "spark" in record:
                 who, began = f"{settings['format']}, Spark {record['spark']}", record["session"]
@@ -160,7 +160,7 @@ def _take(sides: dict[str, Taken], who: str, record: dict[str, Any]) -> Taken:
     return taken
 
 
-def _worker(worker: Sequence[str], settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def worker_records(worker: Sequence[str], settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The records that a measured process prints, while it runs.
 
     Raises

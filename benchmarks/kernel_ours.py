@@ -8,7 +8,7 @@ filter           the rows that one value of `quantity` leaves, 1 % of all, in ev
 count            of all rows
 delete           of these rows
 update           of one column of these rows
-merge            one column of 2.5 % of the rows, and as many new rows
+merge...         the MERGEs of `kernel_cases.py`
 compact          one file of many small ones
 """
 
@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.kernel_cases import FILTER, ON, RANGE, SET, VALUES, merge_source
+from benchmarks.kernel_cases import FILTER, RANGE, SET, condition, merge_source, merged
 from benchmarks.measure import cpu_seconds, report
 
 
@@ -36,12 +36,12 @@ def main(case: str, table: str) -> None:
     log = DeltaLog(table)
     snapshot = log.open_snapshot()
     snapshot.live_files()
-    source = merge_source(Scan(snapshot).count()) if case == "merge" else None
+    source = merge_source(case, Scan(snapshot).count()) if case.startswith("merge") else None
 
     def merge() -> int:
-        merger = log.merge(source, ON, "s", "t").when_matched_update({"amount": "s.amount"})
-        result = merger.when_not_matched_insert(VALUES).execute()
-        return result.num_target_rows_updated + result.num_target_rows_inserted
+        result = merged(log.merge(source, condition(case), "s", "t"), case).execute()
+        changed = result.num_target_rows_updated + result.num_target_rows_deleted
+        return int(changed + result.num_target_rows_inserted)
 
     def total() -> int:
         rows = Scan(snapshot, columns=["city", "amount"]).to_arrow()
@@ -60,7 +60,7 @@ def main(case: str, table: str) -> None:
         "count": lambda: Scan(snapshot).count(),
         "delete": lambda: log.delete(FILTER).rows or 0,
         "update": lambda: log.update(SET, predicate=FILTER).rows or 0,
-        "merge": merge,
+        **({case: merge} if source is not None else {}),
         "compact": compact,
     }
     cpu, start = cpu_seconds(), time.perf_counter()

@@ -18,11 +18,12 @@ from benchmarks.harness import (
     in_turn_on_copies,
     made_once,
 )
-from benchmarks.kernel_cases import CHANGES, READS
+from benchmarks.kernel_cases import CHANGES, READS, SMALL_CHANGES
 from benchmarks.measure import Measurement
 from benchmarks.native_tables import write_wide_table
 
 FILES = 100
+SMALL_ROWS = 400_000
 SMALL_FILES = 1000
 _OURS = [sys.executable, "-m", "benchmarks.kernel_ours"]
 
@@ -45,12 +46,13 @@ def measures(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[]
     small = min(SMALL_FILES, options.rows // 1000)
 
     def measured(
-        of: Callable[[argparse.Namespace, str, str, Path], dict[str, Measurement]], case: str, title: str
+        of: Callable[[argparse.Namespace, str, str, Path], dict[str, Measurement]],
+        case: str,
+        title: str,
+        rows: int = options.rows,
     ) -> dict[str, Measurement]:
-        files = min(FILES, options.rows)
-        table = made_once(
-            folder / f"kernel-{options.rows}", lambda path: write_wide_table(path, options.rows, files)
-        )
+        files = min(FILES, rows)
+        table = made_once(folder / f"kernel-{rows}", lambda path: write_wide_table(path, rows, files))
         return of(options, case, title, table)
 
     def compact() -> dict[str, Measurement]:
@@ -64,6 +66,10 @@ def measures(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[]
 
     reads = {title: functools.partial(measured, _read, case, title) for case, title in READS.items()}
     changes = {title: functools.partial(measured, _change, case, title) for case, title in CHANGES.items()}
+    for case in SMALL_CHANGES:
+        rows = min(SMALL_ROWS, options.rows)
+        title = f"{CHANGES[case]}, {rows // FILES:,} rows each"
+        changes[title] = functools.partial(measured, _change, case, title, rows)
     return {**reads, **changes, f"compaction of {small:,} files of 1,000 rows": compact}
 
 

@@ -10,18 +10,17 @@ import time
 from collections.abc import Callable
 
 from deltalake import DeltaTable, QueryBuilder
-from kernel_cases import FILTER, ON, RANGE, SET, VALUES, merge_source  # beside this file
+from kernel_cases import FILTER, RANGE, SET, condition, merge_source, merged  # beside this file
 from measure import cpu_seconds, report
 
 
 def main(case: str, table: str) -> None:
     opened = DeltaTable(table)
-    source = merge_source(opened.count()) if case == "merge" else None
+    source = merge_source(case, opened.count()) if case.startswith("merge") else None
 
     def merge() -> int:
-        merger = opened.merge(source, ON, "s", "t").when_matched_update({"amount": "s.amount"})
-        found = merger.when_not_matched_insert(VALUES).execute()
-        return int(found["num_target_rows_updated"] + found["num_target_rows_inserted"])
+        found = merged(opened.merge(source, condition(case), "s", "t"), case).execute()
+        return int(sum(found[f"num_target_rows_{what}"] for what in ("updated", "deleted", "inserted")))
 
     def query(text: str) -> int:
         return int(_query(text).read_all().num_rows)
@@ -42,7 +41,7 @@ def main(case: str, table: str) -> None:
         "count": opened.count,
         "delete": lambda: int(opened.delete(FILTER)["num_deleted_rows"]),
         "update": lambda: int(opened.update(SET, predicate=FILTER)["num_updated_rows"]),
-        "merge": merge,
+        **({case: merge} if source is not None else {}),
         "compact": compact,
     }
     cpu, start = cpu_seconds(), time.perf_counter()

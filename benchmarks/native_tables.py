@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.data_tables import VectorFile, rows_between
+from benchmarks.kernel_cases import tokens
 from benchmarks.log_tables import (
     COLUMNS,
     CREATED_MS,
@@ -95,9 +96,7 @@ def files_of(root: Path) -> list[tuple[str, int, int]]:
 def wide_rows(start: int, stop: int) -> pa.Table:
     """The rows with these ids, `stop` excluded."""
     ids = np.arange(start, stop, dtype=np.uint64)
-    # Multiplied by an odd number the ids stay different, but look like anything.
-    tokens = pa.array([f"{value:016X}" for value in (ids * np.uint64(0x9E3779B97F4A7C15)).tolist()])
-    table = rows_between(start, stop).append_column("token", tokens)
+    table = rows_between(start, stop).append_column("token", pa.array(tokens(range(start, stop))))
     return table.append_column("flag", pa.array(ids % 3 == 0))
 
 

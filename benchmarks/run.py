@@ -1,20 +1,24 @@
 """Run the benchmarks side by side and print Markdown: `python -m benchmarks.run` (or `make bench`).
 
     --only PART      imports, start, load, plan, curve, kernel, scan, native, append, partitioned, copies,
-                     columns, stores, commits, writers, checkpoint, commands, streams, sql or large; may be repeated
+                     columns, stores, commits, writers, checkpoint, commands, streams, sql, connect, large or lhbench;
+                     may be repeated
     --files N        files of the tables that are only a log (300,000; 10,000,000 for large)
     --rows N         rows of large reads and writes (10,000,000; 20,000,000 for native, whose appends take half);
-                     partitioned writes take a fifth and a fiftieth, sql a fifth
+                     partitioned writes take a fifth and a fiftieth, sql a fifth, connect
+                     half
     --commits N      commits one after the other (200)
     --writers N      writers at the same time (8), with
     --appends N      appends each (25)
     --rounds N       rounds of every measurement; medians are shown (3; 1 for commands)
     --command NAME   of commands only delete, update, merge, compaction, zorder, planning or vacuum; may be repeated
-    --scale X        size of the tables of commands and streams (1)
+    --scale X        size of the tables of commands, streams and lhbench (1)
     --warmups N      runs of commands on a small table (two at least), and of streams, that do not count (1)
     --peer-python P  interpreter of an environment with deltalake; left out: no peer columns
     --delta-spark-python P   interpreter of an environment with a pyspark that delta-spark supports, and
     --delta-spark-jars J     its jars with commas between: delta-spark as one more peer of the parts in Spark but scan
+    --tpcds-python P   interpreter of an environment with duckdb, duckdb-extension-tpcds of the same release and
+                     sqlglot, which makes the tables of lhbench
     --s3-endpoint U  a server that speaks S3's language, for the part stores, with a bucket
     --s3-bucket B    (tables), and --s3-key and --s3-secret, which open it
     --keep           keep the generated tables in benchmarks/.work for the next run
@@ -38,9 +42,11 @@ from statistics import median
 
 from benchmarks import (
     command_parts,
+    connect_parts,
     copy_parts,
     kernel_parts,
     large_parts,
+    lhbench_parts,
     native_parts,
     planning_parts,
     spark_parts,
@@ -94,7 +100,9 @@ def main() -> None:
         "commands": command_parts.commands,
         "streams": stream_parts.streams,
         "sql": sql_parts.sql,
+        "connect": connect_parts.connect,
         "large": large_parts.large,
+        "lhbench": lhbench_parts.lhbench,
     }
     options = _arguments(list(parts))
     compile_package()
@@ -119,6 +127,7 @@ def _arguments(parts: list[str]) -> argparse.Namespace:
     parser.add_argument("--peer-python")
     parser.add_argument("--delta-spark-python")
     parser.add_argument("--delta-spark-jars", default="")
+    parser.add_argument("--tpcds-python")
     parser.add_argument("--s3-endpoint")
     parser.add_argument("--s3-bucket", default="tables")
     parser.add_argument("--s3-key")

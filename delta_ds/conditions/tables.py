@@ -93,6 +93,14 @@ CREATE_TABLE_SCHEME_MISMATCH = ErrorCondition(
     "({partition_columns:list}). Use replace to put another one in its place. Nothing was written",
     parameters=("path",),
 )
+CREATE_TABLE_WITH_DIFFERENT_CLUSTERING = ErrorCondition(
+    "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING",
+    TableExistsError,
+    "42KD7",
+    "there is a table at {path} (version {version}) that is clustered by "
+    "({clustering_columns:list}). Use replace to put another one in its place. Nothing was written",
+    parameters=("path",),
+)
 CREATE_TABLE_WITH_DIFFERENT_PARTITIONING = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING",
     TableExistsError,

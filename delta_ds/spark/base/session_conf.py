@@ -34,6 +34,9 @@ CATALOG_CONF = "spark.sql.catalog.spark_catalog"
 # Stand in front of another catalog that is there, and hand on to it what is not ours.
 WRAP_CATALOG_CONF = "spark.pydelta.catalog.wrap"
 CATALOG_CLASS = "pydelta.Catalog"
+# A note of a server of Spark Connect: in which form clients may call the Python that its sessions are registered in.
+CLIENT_CALLS_CONF = "spark.pydelta.clientCalls"
+CLIENT_CALLS = "1"
 
 # How often a command that is a pure function of the table is done again after a conflict.
 RETRIES_CONF = "spark.pydelta.retries"

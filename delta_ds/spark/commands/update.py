@@ -18,6 +18,7 @@ from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.predicates import (
@@ -75,6 +76,9 @@ def run_update(
     def work(change: DmlExecution) -> int:
         return _Update(change, condition, assignments).run()
 
+    counts = run_at_server(handle, operations.UPDATE.name, condition, assignments=assignments)
+    if counts is not None:
+        return affected_rows(handle.spark, counts[0])
     return affected_rows(handle.spark, run_command(handle, operations.UPDATE.name, work, 0))
 
 

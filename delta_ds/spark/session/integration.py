@@ -53,6 +53,8 @@ _Patch: TypeAlias = tuple[type, str, _Concerns, monkeypatch.Handler]
 _lock = threading.Lock()
 _sessions: WeakSet[SparkSession] = WeakSet()
 _connect_ids: set[str] = set()
+# Those of them whose tables the data source reads: their server has no catalog of ours.
+_read_by_source: set[str] = set()
 
 
 def install(spark: SparkSession) -> None:
@@ -63,6 +65,8 @@ def install(spark: SparkSession) -> None:
         state.install(is_connect(spark))
         if is_connect(spark):
             _connect_ids.add(spark.session_id)  # type: ignore[attr-defined]
+            if not has_catalog(spark):
+                _read_by_source.add(spark.session_id)  # type: ignore[attr-defined]
         else:
             spark.conf.set(MARK, "true")
         _sessions.add(spark)
@@ -74,6 +78,7 @@ def uninstall(spark: SparkSession) -> None:
         connect = is_connect(spark)
         if connect:
             _connect_ids.discard(spark.session_id)  # type: ignore[attr-defined]
+            _read_by_source.discard(spark.session_id)  # type: ignore[attr-defined]
         else:
             spark.conf.unset(MARK)
         if not installed_sessions(connect):
@@ -107,13 +112,19 @@ def _patches(connect: bool) -> list[_Patch]:
     if connect:
         from pyspark.sql.connect.catalog import Catalog as ConnectCatalog
         from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+        from pyspark.sql.connect.plan import LogicalPlan
         from pyspark.sql.connect.readwriter import DataFrameReader as ConnectReader
         from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
         from pyspark.sql.connect.readwriter import DataFrameWriterV2 as ConnectWriterV2
 
+        from delta_ds.spark.engines.connect import needed
+
         # `SparkSession.table` goes through the reader.
         return [
             (ConnectReader, "load", _connect_loads_ours, _connect_load),
+            (LogicalPlan, "to_proto", _is_told_to_source, _to_proto),
+            (ConnectFrame, "persist", _is_kept_by_server, needed.persist),
+            (ConnectFrame, "unpersist", _is_kept_by_server, needed.unpersist),
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
             (ConnectWriter, "mode", _names_mode_of_errors, _mode_of_errors),
             *_writer_patches(ConnectWriter),
@@ -202,6 +213,14 @@ def _connect_loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
     return is_ours(source) and is_installed(reader._client)
 
 
+def _is_told_to_source(plan: Any, arguments: dict[str, Any]) -> bool:
+    return getattr(arguments.get("session"), "_session_id", None) in _read_by_source
+
+
+def _is_kept_by_server(frame: Any, arguments: dict[str, Any]) -> bool:
+    return frame.sparkSession.session_id in _read_by_source
+
+
 def _saves_ours(writer: Any, arguments: dict[str, Any]) -> bool:
     source = arguments.get("format") or _source(writer)
     return is_ours(source) and is_installed(writer._spark)
@@ -260,6 +279,13 @@ def _connect_load(original: Callable[..., Any], reader: Any, arguments: dict[str
     arguments = {**arguments, "path": None if "path" in changed else path}
     options = {name: text for name, text in arguments.pop("options", {}).items() if name not in changed}
     return original(other, **arguments, **options)  # type: ignore[no-any-return]
+
+
+def _to_proto(original: Callable[..., Any], plan: Any, arguments: dict[str, Any]) -> Any:
+    """A query as it is sent, in which the reads of our tables are told what it needs of them."""
+    from delta_ds.spark.engines.connect.needed import told_plan
+
+    return original(told_plan(plan), **arguments)
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.record import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED, TABLE_NAME_ALREADY_EXISTS
+from delta_ds.kernel.format.features import CLUSTERING, FEATURES
 from delta_ds.kernel.format.options.parsing import is_of_store
-from delta_ds.kernel.format.properties import CONSTRAINT_PREFIX, PROPERTIES
+from delta_ds.kernel.format.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES
+from delta_ds.kernel.format.schema.column_paths import parse_path
 from delta_ds.kernel.format.schema.field_metadata import (
     EXISTS_DEFAULT,
     GENERATION_EXPRESSION,
@@ -71,12 +73,17 @@ def create_like(spark: SparkSession, statement: JavaObject) -> None:
         partitioning = _partitioning(spark, model)
         table = NewTable(CREATE, to_kernel(like.schema.fields), partitioning, properties=dict(properties))
     else:
-        metadata = opened(jtable).snapshot.metadata
+        like_ours = opened(jtable).snapshot
+        metadata = like_ours.metadata
         table = NewTable(
             mode=CREATE,
             schema=metadata.schema,
             partitioning=tuple(metadata.partition_columns),
-            properties={**_own(metadata.configuration), **dict(properties)},
+            properties={
+                **_features(like_ours.protocol.supported),
+                **_own(metadata.configuration),
+                **dict(properties),
+            },
             comment=metadata.description,
         )
     create_empty(spark, place, table)
@@ -87,6 +94,16 @@ def _own(properties: Mapping[str, str]) -> dict[str, str]:
     """Properties but for those that only the table itself can have, such as the highest column id."""
     return {
         name: text for name, text in properties.items() if name not in PROPERTIES or PROPERTIES[name].settable
+    }
+
+
+def _features(supported: Iterable[str]) -> dict[str, str]:
+    """The properties that ask for what the model supports; the copy is not clustered, and no catalog manages it."""
+    copied = (feature for name in supported if (feature := FEATURES.get(name)) is not None and feature.write)
+    return {
+        FEATURE_PREFIX + feature.name: "supported"
+        for feature in copied
+        if feature is not CLUSTERING and not feature.by_catalog
     }
 
 
@@ -252,4 +269,8 @@ def _partition_columns(described: Sequence[str]) -> list[str]:
             if _BUCKETS.match(what):
                 raise BUCKETS_NOT_ALLOWED(buckets=what)
             raise PARTITION_BY_EXPRESSION_NOT_ALLOWED(column=what)
-    return [text.strip("`").replace("``", "`") for text in described]
+    paths = [(text, parse_path(text)) for text in described]
+    for text, path in paths:
+        if len(path) > 1:  # of a struct, or it would be quoted
+            raise PARTITION_BY_EXPRESSION_NOT_ALLOWED(column=text)
+    return [path[0] for _, path in paths]

@@ -42,20 +42,6 @@ def run(spark: SparkSession, *texts: str) -> list[list[tuple[Any, ...]]]:
     return [[tuple(row) for row in spark.sql(text).collect()] for text in texts]
 
 
-def condition_of(error: Any) -> str:
-    """The condition of an error of Spark or of this package; of others what they say."""
-    return str(error.getCondition() if hasattr(error, "getCondition") else error)
-
-
-def outcome(call: Callable[[], object]) -> str:
-    """`done`, or the condition of what was raised."""
-    try:
-        call()
-    except Exception as error:
-        return condition_of(error).partition(".")[0]
-    return "done"
-
-
 # --- sessions with other settings
 
 
@@ -86,11 +72,16 @@ def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: 
     def program(spark: SparkSession) -> list[str]:
         session = another_session()
         delta_ds.register(session)
+
+        def written(source: str, name: str) -> str:
+            try:
+                session.range(2).write.format(source).mode("errorIfExists").saveAsTable(name)
+            except Exception as error:
+                return str(error).partition("]")[0].lstrip("[")
+            return "done"
+
         tables = (("delta", "modes"), ("parquet", "modes_of_files"), ("delta", "modes"))
-        writers = [
-            (session.range(2).write.format(source).mode("errorIfExists"), name) for source, name in tables
-        ]
-        return [outcome(lambda w=writer, n=name: w.saveAsTable(n)) for writer, name in writers]
+        return [written(source, name) for source, name in tables]
 
     assert server(program) == ["done", "done", "TABLE_OR_VIEW_ALREADY_EXISTS"]
 

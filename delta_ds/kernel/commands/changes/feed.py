@@ -132,10 +132,14 @@ def open_changes(
     timezone: str = "UTC",
     net: str | None = None,
     keys: Sequence[str] | None = None,
+    newest: int | None = None,
 ) -> ChangeFeed:
-    """The feed of a range; arguments and errors as for `DeltaLog.changes`."""
+    """The feed of a range; arguments and errors as for `DeltaLog.changes`.
+
+    `newest` is the version that counts as the newest, for a read that was begun before.
+    """
     kind = check_net(net, keys)
-    latest = open_snapshot(storage)
+    latest = open_snapshot(storage, newest)
     listing = list_log(storage)
     if starting_timestamp is not None:
         start = _first_from(storage, listing, latest.table_state, history.milliseconds(starting_timestamp))
@@ -166,12 +170,14 @@ def _first_from(storage: Storage, listing: LogListing, state: TableState, timest
 
 
 class ChangeFeed:
-    """The changes of a range of versions, at the schema of its end.
+    """The changes of a range of versions, at the newest schema; at that of its end where columns are mapped.
 
     Attributes
     ----------
     start, end
         The first and last version, inclusive.
+    columns_of
+        The version whose columns it has.
     net, keys
         What becomes of the changes of a key (`net`, `latest`), and its columns; None and none where each change counts.
     """
@@ -194,10 +200,23 @@ class ChangeFeed:
         self._listing = listing
         self._latest = latest
         self._check_log()
-        self._snapshot = latest if end == latest.version else open_snapshot(storage, end)
+        self._at_end = latest if end == latest.version else open_snapshot(storage, end)
+        self._snapshot = self._read_by(self._at_end)
+        self.columns_of = self._snapshot.version
         files = [listing.commits[version] for version in self._versions]
         self._commits = read_commits(storage, files)
         self._check_range()
+
+    def _read_by(self, end: Snapshot) -> Snapshot:
+        """The version whose columns the feed has: the newest, where data of the end of the range can be read with it.
+
+        Source: delta-spark, `CDCReader`: schema mode `legacy` without column mapping, `endVersion` with it.
+        """
+        latest = self._latest
+        mapped = any(s.table_state.mapping_mode != "none" for s in (latest, end))
+        if mapped or incompatibility(end.schema, latest.schema, widening=False) is not None:
+            return end
+        return latest
 
     def _netted(self, net: Net, keys: Sequence[str]) -> ChangeFeed:
         self.keys = check_keys(keys, self._snapshot.schema, self.storage.url)
@@ -220,7 +239,7 @@ class ChangeFeed:
 
     def _check_range(self) -> None:
         """Refuse a range in which changes were not always recorded, or whose schemas do not fit."""
-        first = self._snapshot if self.start == self.end else open_snapshot(self.storage, self.start)
+        first = self._at_end if self.start == self.end else open_snapshot(self.storage, self.start)
         self._first = first.metadata
         self._check_recorded(self._first, self.start)
         changed: list[int] = []
@@ -277,7 +296,7 @@ class ChangeFeed:
 
     @property
     def schema(self) -> StructType:
-        """The columns at the end version, and `_change_type`, `_commit_version`, `_commit_timestamp`."""
+        """The columns of the table, and `_change_type`, `_commit_version`, `_commit_timestamp`."""
         return StructType((*self._snapshot.schema.fields, *CHANGE_FIELDS.fields))
 
     @cached_property

@@ -146,7 +146,6 @@ class ColumnRewrite:
             getattr(target, "discard", target.close)()
             raise
         target.close()
-        self._storage.fsync([path])
         count, statistics = self._statistics.of(path, size)
         body: AddFile = {
             "path": write_spec.encode(path),
@@ -158,6 +157,10 @@ class ColumnRewrite:
             **({"tags": dict(self._spec.tags)} if self._spec.tags else {}),
         }
         return body, count
+
+    def close(self) -> None:
+        """Make what was written durable."""
+        self._storage.fsync(self._written)
 
     def abort(self) -> None:
         """Delete all that was written."""

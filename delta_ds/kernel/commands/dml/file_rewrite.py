@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import closing
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,15 +23,14 @@ from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
 from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
-from delta_ds.kernel.files.read.data_file import errors_name_file
+from delta_ds.kernel.files.read.data_file import Batches, errors_name_file
 from delta_ds.kernel.files.read.decoding import BATCH_ROWS
-from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS
+from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, Layouts
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.files.read.reader import read_slice
 from delta_ds.kernel.files.rows.pipeline import RowPipeline
 from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.writer import FileWriter
-from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.transaction.write.change_files import ChangeWriter
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass, replace
@@ -39,6 +39,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from delta_ds.kernel.log.snapshot import Snapshot
+
+# The rows of files below this size share new files, up to this size: a file costs more than its rows.
+SMALL_BYTES = 4 << 20
+# Of smaller files all rows are written anew: columns are copied at the price of three footers.
+LEAST_COPIED = 192 << 10
+# Smaller files are read once, where what changes in them follows from their rows alone.
+_READ_ONCE = 512 << 10
+# Rows of small files are held up to so many bytes of Arrow data: a file may hold much more than its size, as repeated
+# texts, and one array no more than 2 GiB of text.
+HELD_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +140,53 @@ def rewrite_changed_files(plan: FileRewrite, batches: Iterable[pa.RecordBatch], 
         raise
 
 
-def rewrite_found_files(
-    plan: FileRewrite, found: Iterable[tuple[int, ChangedRows]], task: int = 0
-) -> Rewritten:
+class Search(Protocol):
+    """Finds the rows of files that change."""
+
+    def in_file(self, piece: FileSlice) -> ChangedRows:
+        """Those of a file, of which as little is read as needed."""
+
+    def among(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which of some rows with all columns change."""
+
+    def change(self, places: npt.NDArray[np.int64]) -> ChangedRows:
+        """What becomes of such rows in some places."""
+
+
+def rewrite_found_files(plan: FileRewrite, search: Search, files: Iterable[int], task: int = 0) -> Rewritten:
     """Rewrite the files in which rows change, file by file as they are found; as `rewrite_changed_files`.
 
     Parameters
     ----------
-    found
-        The numbers of files, each once, and the rows of them that change, perhaps none.
+    search
+        Finds the rows of a file that change, perhaps none.
+    files
+        The numbers of files, each once.
     """
     work = _Task(plan, task)
     try:
-        for number, changed in found:
-            work.change(number, changed)
+        for number in files:
+            work.find(number, search)
+        work.change_held(search)
         return work.close()
     except BaseException:
         work.abort()
         raise
+
+
+class _Held:
+    """The rows of small files, and how many they are: rows, bytes of Arrow data, bytes of the files."""
+
+    def __init__(self) -> None:
+        self.files: list[tuple[int, pa.RecordBatch]] = []
+        self.rows = self.bytes = self.size = 0
+
+    def add(self, number: int, size: int, batches: Sequence[pa.RecordBatch]) -> None:
+        """Take in all rows of a file of so many bytes."""
+        self.files += [(number, batch) for batch in batches]
+        self.rows += sum(batch.num_rows for batch in batches)
+        self.bytes += sum(batch.nbytes for batch in batches)
+        self.size += size
 
 
 class _Task:
@@ -157,7 +196,9 @@ class _Task:
         self._task = task
         # Rows that are there already have their identity values.
         self._after = RowPipeline(replace(write.rows, identities=()), task)
-        self._writers: list[FileWriter] = []
+        self._writer: FileWriter | None = None
+        self._gathered = 0  # bytes of the files whose rows go to the file that is being written
+        self._layouts = Layouts(plan.reading)
         self._changes = (
             ChangeWriter(write.storage, write.files, task, plan.change.folder)
             if plan.change.records_changes
@@ -168,6 +209,69 @@ class _Task:
         self._columns: ColumnRewrite | None = None
         self._sources: list[npt.NDArray[np.int64]] = [NO_SOURCES]
         self._found: list[Rewritten] = []
+        self._matched = False  # rows of the files before changed
+        self._held = _Held()  # files whose rows are read
+
+    def find(self, number: int, search: Search) -> None:
+        """Rewrite one file, if rows of it change.
+
+        A small file is read once, and changed with others, where its rows are likely to be written anew: as those of
+        the one before were.
+        """
+        piece = self._plan.files[number]
+        rows = self._plan.rows.get(number)
+        is_small = piece.size < _READ_ONCE and rows is not None and rows <= BATCH_ROWS
+        if not (is_small and self._matched) or self._plan.change.uses_deletion_vectors:
+            changed = search.in_file(piece)
+            self._matched = bool(len(changed))
+            self.change(number, changed)
+            return
+        if self._held.size + piece.size > SMALL_BYTES:
+            self.change_held(search)
+        if self._hold(number, piece):
+            if self._held.rows >= BATCH_ROWS or self._held.bytes >= HELD_BYTES:
+                self.change_held(search)
+        else:
+            self.change(number, search.in_file(piece))
+
+    def _hold(self, number: int, piece: FileSlice) -> bool:
+        """Read the rows of a small file; whether they were few enough to be held."""
+        found, size = [], 0
+        with closing(self._rows_of(piece)) as batches:
+            for batch in batches:
+                found.append(batch)
+                size += batch.nbytes
+                if size > HELD_BYTES:
+                    return False
+        self._held.add(number, piece.size, found)
+        return True
+
+    def change_held(self, search: Search) -> None:
+        """Rewrite the small files that were read."""
+        held, self._held = self._held.files, _Held()
+        if not held:
+            return
+        started = time.monotonic()
+        numbers = np.array([number for number, _ in held])
+        lengths = [batch.num_rows for _, batch in held]
+        rows = pa.concat_batches([batch for _, batch in held])
+        changes = search.among(rows)
+        there = np.unique(np.repeat(numbers, lengths)[changes])
+        matched = np.isin(numbers, there)
+        self._matched = bool(matched.all())
+        if not self._matched:
+            stays = np.repeat(matched, lengths)
+            rows, changes = rows.filter(mask(stays)), changes[stays]
+        if not len(there):
+            self._found.append(Rewritten(seen=True))
+            return
+        changed = search.change(np.flatnonzero(changes))
+        writer = self._writer_for(sum(self._plan.files[number].size for number in there.tolist()))
+        before = writer.rows
+        self._rewrite_batch(self._apart(rows)[1], np.arange(rows.num_rows), changed, writer)
+        result, counts = TaskResult(rows=writer.rows - before), changed.by_clause()
+        took = int((time.monotonic() - started) * 1000)
+        self._found.append(Rewritten(result, tuple(there.tolist()), True, counts, milliseconds=took))
 
     def rewrite(self, number: int, rows: pa.Table) -> None:
         """Rewrite one file; `rows` are those of its rows that clauses may apply to."""
@@ -189,8 +293,7 @@ class _Task:
             result = TaskResult(rows=self._write_new_rows(number, changed))
             positions = {number: changed.places.astype(np.uint64)}
         else:
-            adds, written = self._write(number, changed)
-            result, positions = TaskResult(adds=adds, rows=written), {}
+            result, positions = self._write(number, changed), {}
         self._found.append(
             Rewritten(
                 result,
@@ -202,23 +305,26 @@ class _Task:
             )
         )
 
-    def _write(self, number: int, changed: ChangedRows) -> tuple[list[AddFile], int]:
+    def _write(self, number: int, changed: ChangedRows) -> TaskResult:
         plan = self._plan
         if changed.deletes_only and len(changed) == plan.rows.get(number) and self._changes is None:
-            return [], 0
-        write = plan.change.write
+            return TaskResult()
         piece = plan.files[number]
-        found = self._replace_columns(piece, changed) if changed.updates.all() else None
-        if found is not None:
-            return found
-        writer = FileWriter(write.storage, write.files, task=self._task, folder=plan.change.folder)
-        self._writers.append(writer)
-        done = 0
-        for batch in read_slices(write.storage, plan.reading, [piece]):
-            places, rows = self._apart(batch)
-            done += self._rewrite_batch(rows, places, changed, writer)
+        if changed.updates.all() and piece.size >= LEAST_COPIED:
+            found = self._replace_columns(piece, changed)
+            if found is not None:
+                return found
+        writer = self._writer_for(piece.size)
+        done, before = 0, writer.rows
+        with closing(self._rows_of(piece)) as batches:
+            for batch in batches:
+                places, rows = self._apart(batch)
+                done += self._rewrite_batch(rows, places, changed, writer)
         self._check_all_found(piece, done, len(changed))
-        return writer.close(), writer.rows
+        return TaskResult(rows=writer.rows - before)
+
+    def _rows_of(self, piece: FileSlice) -> Batches:
+        return read_slice(self._plan.change.write.storage, self._layouts, piece, BATCH_ROWS, False)
 
     def _write_new_rows(self, number: int, changed: ChangedRows) -> int:
         """Write updated rows to new files, and changes to change files; how many rows were written."""
@@ -226,7 +332,7 @@ class _Task:
         wanted = np.arange(len(changed)) if self._changes is not None else updates
         if not len(wanted):
             return 0
-        writer = self._writer_of_new_rows()
+        writer = self._writer_of_rows()
         if self._all_given(changed):
             for at in range(0, len(updates), BATCH_ROWS):
                 writer.write(self._after.process(changed.given_values(updates[at : at + BATCH_ROWS])))
@@ -234,26 +340,36 @@ class _Task:
         plan = self._plan
         piece = replace(plan.files[number], selection=changed.places[wanted].astype(np.uint64))
         done = 0
-        for batch in read_slices(plan.change.write.storage, plan.reading, [piece]):
-            places, rows = self._apart(batch)
-            chosen = np.searchsorted(changed.places, places)
-            done += len(chosen)
-            updated = changed.updates[chosen]
-            if updated.any():
-                old = rows.filter(mask(updated))
-                writer.write(self._new_rows(old, changed.new_values(chosen[updated], old)))
-            if not updated.all():
-                self._record(rows.filter(mask(~updated)), "delete")
+        with closing(self._rows_of(piece)) as batches:
+            for batch in batches:
+                places, rows = self._apart(batch)
+                chosen = np.searchsorted(changed.places, places)
+                done += len(chosen)
+                updated = changed.updates[chosen]
+                if updated.any():
+                    old = rows.filter(mask(updated))
+                    writer.write(self._new_rows(old, changed.new_values(chosen[updated], old)))
+                if not updated.all():
+                    self._record(rows.filter(mask(~updated)), "delete")
         self._check_all_found(piece, done, len(wanted))
         return len(updates)
 
-    def _writer_of_new_rows(self) -> FileWriter:
-        if not self._writers:
+    def _writer_for(self, size: int) -> FileWriter:
+        """The writer of the rows of files of so many bytes that are replaced."""
+        writer = self._writer_of_rows()
+        if self._gathered and self._gathered + size > SMALL_BYTES:
+            writer.cut()
+            self._gathered = 0
+        self._gathered += size
+        return writer
+
+    def _writer_of_rows(self) -> FileWriter:
+        if self._writer is None:
             change = self._plan.change
-            self._writers.append(
-                FileWriter(change.write.storage, change.write.files, task=self._task, folder=change.folder)
+            self._writer = FileWriter(
+                change.write.storage, change.write.files, task=self._task, folder=change.folder
             )
-        return self._writers[0]
+        return self._writer
 
     def _all_given(self, changed: ChangedRows) -> bool:
         """Whether new rows are made without looking at the old ones."""
@@ -263,7 +379,7 @@ class _Task:
         stored = set(change.write.rows.table.names) - self._computed
         return self._changes is None and not change.tracked and stored == set(changed.names)
 
-    def _replace_columns(self, piece: FileSlice, changed: ChangedRows) -> tuple[list[AddFile], int] | None:
+    def _replace_columns(self, piece: FileSlice, changed: ChangedRows) -> TaskResult | None:
         """Rewrite only the columns that get new values; None where the whole file has to be rewritten."""
         names = changed.names
         change = self._plan.change
@@ -296,7 +412,7 @@ class _Task:
 
             add, count = columns.write(piece, footer, rows())
         self._check_all_found(piece, done, len(changed))
-        return [add], count
+        return TaskResult(adds=[add], rows=count)
 
     def _check_all_found(self, piece: FileSlice, done: int, wanted: int) -> None:
         reading = self._plan.reading
@@ -384,20 +500,24 @@ class _Task:
             self._changes.write(rows, kind)
 
     def close(self) -> Rewritten:
-        found = replace(
-            together(self._found),
-            sources=distinct(self._sources),
-            milliseconds=sum(part.milliseconds for part in self._found),
+        started = time.monotonic()
+        found = together(self._found)
+        adds = [*found.result.adds, *(self._writer.close() if self._writer else ())]
+        if self._columns is not None:
+            self._columns.close()
+        result = replace(
+            found.result,
+            adds=adds,
+            changes=self._changes.close() if self._changes else [],
+            timezone=self._plan.change.write.rows.timezone,
         )
-        if self._plan.change.uses_deletion_vectors and self._writers:
-            found = replace(found, result=replace(found.result, adds=self._writers[0].close()))
-        changes = self._changes.close() if self._changes else []
-        timezone = self._plan.change.write.rows.timezone
-        return replace(found, result=replace(found.result, changes=changes, timezone=timezone))
+        closing_ms = int((time.monotonic() - started) * 1000)
+        milliseconds = closing_ms + sum(part.milliseconds for part in self._found)
+        return replace(found, result=result, sources=distinct(self._sources), milliseconds=milliseconds)
 
     def abort(self) -> None:
-        for writer in self._writers:
-            writer.abort()
+        if self._writer is not None:
+            self._writer.abort()
         if self._columns is not None:
             self._columns.abort()
         if self._changes is not None:

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import Committed, DmlCommand, RowScope, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite
+from delta_ds.kernel.commands.dml.file_rewrite import SMALL_BYTES, FileRewrite, plan_file_rewrite
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, check_names, plan_dml
 from delta_ds.kernel.commands.dml.retries import run_repeated
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
+from delta_ds.kernel.files.read.data_file import is_remote
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.transaction.write.intent import has_transaction
@@ -298,10 +299,12 @@ def run(
 
 
 def rewrite_in_threads(plan: FileRewrite, task: Task, threads: int, phase: Phase | None = None) -> Rewritten:
-    """Rewrite files, the largest first, one after the other in each of some threads.
+    """Rewrite files, the largest first and small ones in their order, one after the other in each of some threads.
 
     Parameters
     ----------
+    threads
+        How many at most: small local files that share a new file are done by one.
     phase
         Is told of each file.
 
@@ -310,9 +313,12 @@ def rewrite_in_threads(plan: FileRewrite, task: Task, threads: int, phase: Phase
     DeltaError
         What a task ran into, once all have ended.
     """
-    largest_first = sorted(plan.files, key=lambda number: -plan.files[number].size)
+    largest_first = sorted(plan.files, key=lambda number: -max(plan.files[number].size, SMALL_BYTES))
     numbers = _Shared(iter(largest_first) if phase is None else phase.each(largest_first))
     works = min(threads, len(largest_first))
+    if not is_remote(plan.change.write.storage):  # else threads wait for the store most of the time
+        total = sum(piece.size for piece in plan.files.values())
+        works = min(works, 1 + total // SMALL_BYTES)
     return together(in_threads(partial(task, plan, numbers), range(works), numbers.end))
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_ds.kernel.base.arrow_buffers import numbers
+from delta_ds.kernel.base.arrow_buffers import flags, numbers
 from delta_ds.kernel.commands.dml.changed_rows import ChangedRows
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_found_files
 from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
+from delta_ds.kernel.files.read.file_columns import METADATA_COLUMN
 from delta_ds.kernel.files.read.matching import Matching
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.read.reader import read_slices
@@ -19,6 +20,7 @@ from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
     from delta_ds.kernel.format.expressions.tree import Expression
@@ -64,31 +66,6 @@ class RowFinder:
         )
         return cls(reading, snapshot.schema, values)
 
-    def changed(
-        self, storage: Storage, files: Iterable[tuple[int, FileSlice]]
-    ) -> Iterator[tuple[int, ChangedRows]]:
-        """The rows of files that change, file by file.
-
-        Only the columns of the predicate are read, of row groups that may match; what is held are positions.
-
-        Raises
-        ------
-        PredicateError
-            The predicate cannot be evaluated on a value.
-        DataFileError
-            A file is missing or damaged.
-        """
-        matching = None if self.reading.predicate is None else Matching(self.reading, self.table)
-        for number, piece in files:
-            batches: Iterable[pa.RecordBatch]
-            if matching is None:
-                batches = read_slices(storage, self.reading, [piece])
-            else:
-                batches = matching.read(storage, piece)
-            found = [numbers(batch.column(0).field("row_index")) for batch in batches]
-            places = np.concatenate([np.empty(0, np.int64), *found])
-            yield number, ChangedRows.of_one_clause(places, self.values)
-
     def rewrite(self, plan: FileRewrite, files: Iterable[int], task: int = 0) -> Rewritten:
         """Rewrite those of some files in which rows match, or mark the rows.
 
@@ -103,8 +80,36 @@ class RowFinder:
 
         Raises
         ------
+        PredicateError
+            The predicate cannot be evaluated on a value.
         DeltaError
-            As `changed` and `rewrite_changed_files`; the files of this task are deleted.
+            As `rewrite_changed_files`; the files of this task are deleted.
         """
-        pieces = ((number, plan.files[number]) for number in files)
-        return rewrite_found_files(plan, self.changed(plan.change.write.storage, pieces), task)
+        return rewrite_found_files(plan, _Search(self, plan.change.write.storage), files, task)
+
+
+class _Search:
+    """The search of one task."""
+
+    def __init__(self, finder: RowFinder, storage: Storage) -> None:
+        self._finder, self._storage = finder, storage
+        reading = finder.reading
+        self._matching = None if reading.predicate is None else Matching(reading, finder.table)
+
+    def in_file(self, piece: FileSlice) -> ChangedRows:
+        """Only the columns of the predicate are read, of row groups that may match; what is held are positions."""
+        batches: Iterable[pa.RecordBatch]
+        if self._matching is None:
+            batches = read_slices(self._storage, self._finder.reading, [piece])
+        else:
+            batches = self._matching.read(self._storage, piece)
+        found = [numbers(batch.column(METADATA_COLUMN).field("row_index")) for batch in batches]
+        return self.change(np.concatenate([np.empty(0, np.int64), *found]))
+
+    def among(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        return (
+            np.ones(rows.num_rows, np.bool_) if self._matching is None else flags(self._matching.holds(rows))
+        )
+
+    def change(self, places: npt.NDArray[np.int64]) -> ChangedRows:
+        return ChangedRows.of_one_clause(places, self._finder.values)

@@ -109,17 +109,25 @@ def file_uri(table: str, path: str) -> str:
     return f"{scheme if mark else 'file'}://{authority}{path}"
 
 
+_OF_FILE = frozenset(["file_path", "file_name", "file_size"])
+
+
+def _of_file(plan: ReadPlan, piece: FileSlice) -> dict[str, pa.Array]:
+    uri = file_uri(plan.table, piece.path)
+    return {
+        "file_path": texts([uri]),
+        "file_name": texts([uri.rpartition("/")[2]]),
+        "file_size": integers([piece.size]),
+    }
+
+
 class RowMetadata:
     """The `_metadata` values of the rows of one file slice."""
 
     def __init__(self, plan: ReadPlan, piece: FileSlice) -> None:
         self._type = metadata_type(plan.metadata_columns)
-        uri = file_uri(plan.table, piece.path)
-        self._constants = {
-            "file_path": texts([uri]),
-            "file_name": texts([uri.rpartition("/")[2]]),
-            "file_size": integers([piece.size]),
-        }
+        asked = _OF_FILE.intersection(plan.metadata_columns)
+        self._constants = _of_file(plan, piece) if asked else {}
         self._bases = {"row_id": piece.base_row_id, "row_commit_version": piece.default_row_commit_version}
         physical = {"row_id": plan.row_id_column, "row_commit_version": plan.row_commit_version_column}
         self._materialised = {

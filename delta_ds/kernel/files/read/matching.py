@@ -68,11 +68,12 @@ class Matching:
                         yield from self._complete(file, matches, others, group, use_threads)
                 else:
                     for _, _, batch in file.read(whole, groups, None, use_threads):
-                        matching = batch.filter(self._matches(batch))
+                        matching = batch.filter(self.holds(batch))
                         if matching.num_rows:
                             yield matching.select(self.schema.names)
 
-    def _matches(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+    def holds(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """For each row, with the columns of the predicate, whether it is true."""
         from delta_ds.kernel.format.expressions.evaluate import evaluate
 
         return evaluate(self.predicate, batch).fill_null(FALSE)
@@ -81,7 +82,7 @@ class Matching:
         """The matching rows of a row group, as far as the columns of the predicate go."""
         parts = []
         for start, is_read, batch in file.read(first, [group], None, use_threads):
-            matches = self._matches(batch)
+            matches = self.holds(batch)
             if matches.true_count:
                 places = np.flatnonzero(flags(matches))
                 if is_read is not None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 GROUP_ROWS = 1 << 20
 GROUP_BYTES = 128 << 20  # of Arrow data, before encoding and compression
 _CLOSING_FILES = 8
-_SAMPLED_ROWS = 1 << 16  # fewer rows get dictionaries in any case
+_SAMPLED_ROWS = 1 << 14  # fewer rows get dictionaries in any case
 _SAMPLE_ROWS = 1 << 13
 # The share of distinct values in the sample from which a dictionary would not pay: of values that come at random it is
 # 0.9 in the rows that are sampled.

@@ -70,6 +70,7 @@ class FileWriter:
         self._output = Output(storage, plan, columns, statistics, task, folder, prefix)
         self._index = PartitionIndex(plan, columns)
         self._open: dict[int, PartitionFiles] = {}
+        self._adds: list[AddFile] = []
         self._buffer = PartitionBuffer(columns.schema) if columns.partitions else None
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -113,6 +114,22 @@ class FileWriter:
             self._open[number] = PartitionFiles(self._output, self._index.partitions[number])
         return self._open[number]
 
+    def cut(self) -> None:
+        """Finish the files so far: rows that come now go to others. After any error, call `abort`."""
+        before = len(self._adds)
+        if self._buffer is not None:
+            for number, pieces in self._buffer.drain():
+                files = self._files(number)
+                for piece in pieces:
+                    files.write(piece)
+                self._adds += files.close()
+                del self._open[number]
+        while self._open:
+            number, files = next(iter(self._open.items()))
+            self._adds += files.close()
+            del self._open[number]
+        self.bytes += sum(add["size"] for add in self._adds[before:])
+
     def close(self) -> list[AddFile]:
         """Finish all files.
 
@@ -126,26 +143,14 @@ class FileWriter:
         StorageError
             A file cannot be written; all files are deleted again.
         """
-        adds: list[AddFile] = []
         try:
-            if self._buffer is not None:
-                for number, pieces in self._buffer.drain():
-                    files = self._files(number)
-                    for piece in pieces:
-                        files.write(piece)
-                    adds += files.close()
-                    del self._open[number]
-            while self._open:
-                number, files = next(iter(self._open.items()))
-                adds += files.close()
-                del self._open[number]
+            self.cut()
             self._output.closing.wait()
             self._output.storage.fsync(self._output.written)
         except BaseException:
             self.abort()
             raise
-        self.bytes = sum(add["size"] for add in adds)
-        return adds
+        return self._adds
 
     def abort(self) -> None:
         """Delete all that was written; what cannot be deleted is logged and left to VACUUM."""

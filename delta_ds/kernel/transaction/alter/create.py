@@ -24,6 +24,7 @@ from delta_ds.conditions.options import CLUSTER_BY_WITH_PARTITIONED_BY
 from delta_ds.conditions.tables import (
     CANNOT_REPLACE_MISSING_TABLE,
     CREATE_TABLE_SCHEME_MISMATCH,
+    CREATE_TABLE_WITH_DIFFERENT_CLUSTERING,
     CREATE_TABLE_WITH_DIFFERENT_PARTITIONING,
     CREATE_TABLE_WITH_DIFFERENT_PROPERTY,
     SCHEMA_NOT_PROVIDED,
@@ -44,6 +45,7 @@ from delta_ds.kernel.format.properties import (
     ROW_ID_COLUMN,
 )
 from delta_ds.kernel.format.schema.column_mapping import mapping_mode, strip, transform_fields
+from delta_ds.kernel.format.schema.column_paths import parse_path, show
 from delta_ds.kernel.format.schema.new_schema import check_new_schema
 from delta_ds.kernel.format.schema.types import StructType, schema_to_json
 from delta_ds.kernel.format.table_state import TableState
@@ -360,7 +362,7 @@ def create_table(
         return None
     elif mode in (CREATE_OR_REPLACE, ADOPT):
         if schema.fields:
-            _check_same(txn.base, schema, partition_columns)
+            _check_same(txn.base, schema, partition_columns, cluster_by or ())
         if mode == ADOPT:
             _check_same_properties(txn.base, parse_properties(properties or {}, unknown=unknown))
         CREATE_OR_REPLACE_KEPT.log(table=table, version=txn.read_version)
@@ -385,12 +387,17 @@ def with_defaults(properties: Mapping[str, str], defaults: Mapping[str, str]) ->
     return {**{key: text for key, text in defaults.items() if key.lower() not in given}, **properties}
 
 
-def _check_same(snapshot: Snapshot, schema: StructType, partition_columns: Sequence[str]) -> None:
+def _check_same(
+    snapshot: Snapshot, schema: StructType, partition_columns: Sequence[str], cluster_by: Sequence[str]
+) -> None:
     table = snapshot.storage.url
     wanted = [c.lower() for c in partition_columns]
+    asked = [show(parse_path(column)).lower() for column in cluster_by]
+    clustered = [show(tuple(path)) for path in snapshot.clustering_columns]
     for same, mismatch in (
         (_shape(schema) == _shape(snapshot.schema), CREATE_TABLE_SCHEME_MISMATCH),
         (wanted == [c.lower() for c in snapshot.partition_columns], CREATE_TABLE_WITH_DIFFERENT_PARTITIONING),
+        (asked == [c.lower() for c in clustered], CREATE_TABLE_WITH_DIFFERENT_CLUSTERING),
     ):
         if not same:
             raise mismatch(
@@ -398,6 +405,7 @@ def _check_same(snapshot: Snapshot, schema: StructType, partition_columns: Seque
                 version=snapshot.version,
                 schema=snapshot.schema,
                 partition_columns=snapshot.partition_columns,
+                clustering_columns=clustered,
             )
 
 
@@ -411,5 +419,7 @@ def _check_same_properties(snapshot: Snapshot, wanted: PropertyInputs) -> None:
 
 
 def _shape(schema: StructType) -> StructType:
-    """The columns as users see them: names, types, nullability."""
-    return transform_fields(schema, lambda field: replace(field, metadata={}))
+    """The columns as users see them: names, types, nullability, comments."""
+    return transform_fields(
+        schema, lambda field: replace(field, metadata={"comment": field.metadata.get("comment")})
+    )

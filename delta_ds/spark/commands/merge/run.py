@@ -22,6 +22,7 @@ from delta_ds.records import replace
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, is_set, size
+from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.by_arrow import ByArrow
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
@@ -89,6 +90,12 @@ def run_merge(
     check_clauses(clauses, handle.where)
     evolve = evolve or is_set(handle.spark, AUTO_MERGE.full_name, False)
     check_names(source.columns, "source", handle.where, MERGE.name)
+    told = [(clause.when, clause.do, clause.condition, clause.assignments) for clause in clauses]
+    counted_there = run_at_server(
+        handle, MERGE.name, condition, clauses=told, evolve=evolve, txn=txn, source=source
+    )
+    if counted_there is not None:
+        return frame_of(handle.spark, [counted_there], _RESULT)
     merge = partial(_Merge, source=source, condition=condition, clauses=clauses, evolve=evolve)
     for attempt in range(_ATTEMPTS):
         try:
@@ -213,23 +220,27 @@ class _Merge:
         plan = kernel_merge(target, sample, self._special)
         if self._changes_rows and all(clause.clause.inserts for clause in plan.clauses):
             raise OnlySpark("a clause that changes nothing")
-        if not self._is_known_to_fit(most):
-            self._kept = materialize_source(self._given, replicated=self._replicated)
-            stats = source_stats(self._kept, [])
-            if target.engine.measured_bytes(self._kept, stats.rows, stats.variable_bytes) > most:
-                raise OnlySpark(f"the source is larger than {MERGE_SOURCE_CONF} says")
-        source = computed_source(target, self._given if self._kept is None else self._kept, most)
+        source = computed_source(target, lambda: self._source_rows(most), self._given, most)
         matches = Matches(plan, source, sees_all=not target.engine.reads_by_python(self._given))
         return merge_by_arrow(self._change, attempt, sample, matches, repeated=self._may_repeat)
 
-    def _is_known_to_fit(self, most: int) -> bool:
-        """Whether a source is of at most so many bytes before it is computed: a constant one.
+    def _source_rows(self, most: int) -> pa.Table:
+        """The rows of the source, which are in no process before it is known that they are of at most so many bytes.
 
-        What Spark expects of a query says nothing: texts may be repeated, arrays exploded, and files are compressed.
+        What Spark expects of a query says little: texts may be repeated, arrays exploded, and files are compressed.
         """
-        engine = self._target.engine
-        expected = engine.estimated_bytes(self._given) if engine.is_constant(self._given) else None
-        return expected is not None and expected <= most
+        engine, given = self._target.engine, self._given
+        expected = engine.estimated_bytes(given)
+        if expected is not None and expected <= most:
+            rows = given.toArrow() if engine.is_constant(given) else engine.arrow_rows(given, most)
+        else:  # it may have to be computed for Spark: once is enough
+            self._kept = kept = materialize_source(given, replicated=self._replicated)
+            stats = source_stats(kept, [])
+            small = engine.measured_bytes(kept, stats.rows, stats.variable_bytes) <= most
+            rows = kept.toArrow() if small else None
+        if rows is None:
+            raise OnlySpark(f"the source is larger than {MERGE_SOURCE_CONF} says")
+        return rows
 
     # --- the two sides
 

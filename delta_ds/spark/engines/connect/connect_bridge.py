@@ -3,7 +3,8 @@
 A client of Spark Connect need not reach the table's storage, nor have the same machine, folders or credentials as the
 server, where rows are read and written. So calls on the log go there too, through a data source that is nothing but a
 way in: a command is the commit of a write without rows, which Spark runs once, on the driver; a question is the
-planning of a read. Both travel as data (`wire.py`): neither side runs code that the other has sent.
+planning of a read. Both travel as data (`wire.py`): neither side runs code that the other has sent. A server of ours is
+called without the data source (`server_calls.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 
@@ -32,11 +34,12 @@ from delta_ds.spark.base.kinds.sealed import (
     seal,
     seal_argument,
 )
+from delta_ds.spark.engines.connect import server_calls
 from delta_ds.spark.engines.session_facts import parse_options_of_read, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors, with_error_parameters
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.datasource import WriterCommitMessage
     from pyspark.sql.types import StructType as SparkStructType
 
@@ -46,6 +49,8 @@ _CALL = "call"
 _ORIGIN = "origin"
 # Spark keeps the plans of a session: without it, the same question would get the same answer again.
 _NONCE = "nonce"
+
+_answers_calls: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 
 
 class ServerLog:
@@ -66,6 +71,28 @@ class ServerLog:
         self._path = path
         self._options = dict(options)
 
+    @property
+    def answers_calls(self) -> bool:
+        """Whether the server is one of ours, see `server_calls.py`; asked once a session."""
+        if self._spark not in _answers_calls:
+            _answers_calls[self._spark] = server_calls.answers_calls(self._spark)
+        return _answers_calls[self._spark]
+
+    def change_rows(
+        self, command: Mapping[str, Any], columns: Sequence[Column], rows: DataFrame | None = None
+    ) -> Any:
+        """Have a server that `answers_calls` run a command which changes rows, once; what it counted.
+
+        Parameters
+        ----------
+        command
+            As `sql/client_calls.py` takes it.
+        columns, rows
+            See `server_calls.call`.
+        """
+        what = ("rows", origin_of(self._spark).to_text(), dict(command))
+        return server_calls.call(self._spark, what, columns, rows)
+
     def ask(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """What `function(log, *arguments, **keywords)` answers on the server.
 
@@ -81,6 +108,8 @@ class ServerLog:
         DeltaError
             What the function raised.
         """
+        if self.answers_calls:
+            return server_calls.call(self._spark, ("ask", self._table(), "{}", function, arguments, keywords))
         options = self._call(function, arguments, keywords)
         with delta_errors():
             (row,) = self._spark.read.format(FORMAT).options(**options).load().collect()
@@ -94,8 +123,12 @@ class ServerLog:
         DeltaError
             What the function raised.
         """
+        origin = origin_of(self._spark).to_text()
+        if self.answers_calls:
+            server_calls.call(self._spark, ("run", self._table(), origin, function, arguments, keywords))
+            return
         options = self._call(function, arguments, keywords)
-        options[_ORIGIN] = origin_of(self._spark).to_text()
+        options[_ORIGIN] = origin
         with delta_errors():
             no_rows = self._spark.range(0, 0, 1, 1)
             no_rows.write.format(FORMAT).mode("append").options(**options).save()
@@ -108,8 +141,11 @@ class ServerLog:
         told = tuple(seal_argument(self._spark, one) for one in arguments)
         # Not as plain text: Spark shows options.
         call = _folded(wire.encode((function, told, dict(keywords))))
-        sealed = seal(self._spark, {**self._options, "path": self._path}, FORMAT)
+        sealed = seal(self._spark, self._table(), FORMAT)
         return {**sealed, _CALL: call, _NONCE: uuid.uuid4().hex}
+
+    def _table(self) -> dict[str, str]:
+        return {**self._options, "path": self._path}
 
 
 Log: TypeAlias = DeltaLog | ServerLog
@@ -212,8 +248,27 @@ def _call_function(options: Mapping[str, str]) -> Any:
     function, arguments, keywords = wire.decode(_unfolded(options[_CALL]))
     table = {name: text for name, text in options.items() if name not in (_CALL, _NONCE, _ORIGIN)}
     opened = [open_value("an argument", one) for one in arguments]
-    with carried({ORIGIN: options.get(_ORIGIN, "{}")}):
-        return function(_open(table), *opened, **keywords)
+    return call_function(table, options.get(_ORIGIN, "{}"), function, opened, keywords)
+
+
+def call_function(
+    options: Mapping[str, str],
+    origin: str,
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
+) -> Any:
+    """What `function(log, ...)` answers, in a process of the server.
+
+    Parameters
+    ----------
+    options
+        Read options of the table.
+    origin
+        Of a commit, as text.
+    """
+    with carried({ORIGIN: origin}):
+        return function(_open(options), *arguments, **keywords)
 
 
 def _open(options: Mapping[str, str]) -> DeltaLog:

@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 class Pin:
     """The versions that `schema()` resolved, which all later steps of a read use.
 
-    `first` is None but for a change feed.
+    `first` is None but for a change feed, and so is `columns_of`, the version whose columns it has.
     """
 
     first: int | None
     last: int
+    columns_of: int | None = None
 
 
 class Rows:
@@ -159,14 +160,26 @@ class DeltaReader(DataSourceReader):
         # On the instance: Spark takes a class that overrides it for one that cannot do without.
         self.pushFilters = self._push_filters  # type: ignore[method-assign]
 
+    def skip_by(self, filters: Sequence[Expression]) -> None:
+        """Skip files by conditions that all rows have to fulfil which count, not bound; Spark evaluates them."""
+        from delta_ds.spark.base.filters import bound_filters
+
+        schema = self._reading.table_schema
+        if schema is not None:
+            self._predicate = bound_filters(filters, schema)
+            self._plan = self._reading.plan(self._columns, self._predicate)
+
     def _push_filters(self, filters: list[Filter]) -> list[Filter]:
         """Use filters to skip files; all go back to Spark, which evaluates them on every row."""
         schema = self._reading.table_schema
         if schema is not None:
             from delta_ds.kernel.format.expressions.bind import bind
+            from delta_ds.kernel.format.expressions.tree import conjunction
             from delta_ds.spark.base.filters import to_expression
 
-            self._predicate = to_expression(filters, schema, lambda part: bind(part, schema))
+            pushed = to_expression(filters, schema, lambda part: bind(part, schema))
+            known = [part for part in (self._predicate, pushed) if part is not None]
+            self._predicate = conjunction(known)
             self._plan = self._reading.plan(self._columns, self._predicate)
         return filters
 

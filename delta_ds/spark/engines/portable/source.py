@@ -14,7 +14,7 @@ from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.format.options.read import ReadOptions, parse_read_options, with_path_suffix
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.spark.base import schema as schemas
-from delta_ds.spark.base.filters import in_pushdown_worker, plans_each_scan
+from delta_ds.spark.base.filters import in_pushdown_worker, needed_of, plans_each_scan
 from delta_ds.spark.base.kinds.sealed import SEALED_MODULE, Sealed
 from delta_ds.spark.base.table_names import FORMAT, check_path
 from delta_ds.spark.base.timezone import machine_time_zone
@@ -115,7 +115,9 @@ class DeltaSource(DataSource, Sealed):
             except DeltaError:
                 raise error from None
         self._pin = reading.pin
-        return schemas.to_spark(select_read_schema(reading.schema, options, reading.table))
+        chosen = select_read_schema(reading.schema, options, reading.table)
+        needed = None if options.change_feed else needed_of(options.facts.settings)[0]
+        return schemas.to_spark(chosen if needed is None else needed.of(chosen))
 
     def _stream_schema(self) -> SparkStructType:
         from delta_ds.spark.engines.portable.streaming.resolve_source import columns_of, open_source
@@ -154,6 +156,8 @@ class DeltaSource(DataSource, Sealed):
         reading = open_read(options, self._pin)
         columns = schemas.find_columns(schema, reading.schema, reading.table)
         reader = DeltaReader(reading, schema, columns, options)
+        if not options.change_feed and (filters := needed_of(options.facts.settings)[1]):
+            reader.skip_by(filters)
         if in_pushdown_worker() and (self.pushdown or plans_each_scan()):
             reader.accept_filters()
         return reader
@@ -230,7 +234,9 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
         from delta_ds.kernel.commands.changes import open_changes
 
         if pin is not None:
-            feed = open_changes(storage, pin.first, pin.last, net=options.net, keys=options.keys)
+            feed = open_changes(
+                storage, pin.first, pin.last, net=options.net, keys=options.keys, newest=pin.columns_of
+            )
         else:
             feed = open_changes(
                 storage,
@@ -241,7 +247,7 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
                 net=options.net,
                 keys=options.keys,
             )
-        return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
+        return Changes(feed, Pin(feed.start, feed.end, feed.columns_of), options.metadata_columns)
     opened = TableLog(storage)
     snapshot = (
         opened.open_snapshot(pin.last) if pin else opened.open_snapshot(options.version, options.timestamp)

@@ -24,6 +24,7 @@ from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
 from delta_ds.spark.base.table_names import path_option
 from delta_ds.spark.engines.classic import load, resolution, snapshot_isolation, writer
+from delta_ds.spark.engines.classic.arrow_rows import arrow_rows
 from delta_ds.spark.engines.classic.catalyst import conditions
 from delta_ds.spark.engines.classic.jvm import GeneratesNumbers, Jvm, NotNative
 from delta_ds.spark.engines.classic.projection import ColumnAt, InsertedAt, Projected, project
@@ -300,7 +301,11 @@ class Classic:
         return "RelationV2" in str(Jvm.of(self._spark).logical_plan(frame).treeString())
 
     def estimated_bytes(self, frame: DataFrame) -> int | None:
-        return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        return int(str(plan.stats().sizeInBytes())) if plan.deterministic() else None
+
+    def arrow_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
+        return arrow_rows(frame, most)
 
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:

@@ -354,7 +354,14 @@ class Engine(Protocol):
         ...
 
     def estimated_bytes(self, frame: DataFrame) -> int | None:
-        """How large Spark expects the rows of a frame to be at most; None where it does not say."""
+        """How large Spark expects the rows of a frame to be.
+
+        None where it does not say, or rows may be others each time they are computed.
+        """
+        ...
+
+    def arrow_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
+        """The rows of a frame, computed once; None where they are of more bytes than `most`, or not to be measured."""
         ...
 
     def measured_bytes(self, frame: DataFrame, rows: int, variable_bytes: int) -> int:

@@ -182,6 +182,7 @@ class _Rows:
         self.text = text
         self.read = self
         self.given: dict[str, str] = {}
+        self.conf: dict[str, str] = {}
 
     def format(self, name: str) -> _Rows:
         return self

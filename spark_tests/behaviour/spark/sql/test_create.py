@@ -165,3 +165,30 @@ def test_location_is_taken_as_it_stands(spark: SparkSession, schema: str, tmp_pa
     for table in ("placed", "placed_like"):
         spark.sql(f"DROP TABLE {table}")
     assert made.is_dir() and like.is_dir()
+
+
+def test_table_like_another_supports_what_that_supports(spark: SparkSession, schema: str) -> None:
+    spark.sql(
+        "CREATE TABLE model (id INT, v STRING DEFAULT 'none') USING delta CLUSTER BY (id) "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported', 'delta.enableDeletionVectors' = 'false')"
+    )
+    spark.sql("ALTER TABLE model SET TBLPROPERTIES ('delta.feature.deletionVectors' = 'supported')")
+    spark.sql("CREATE TABLE copy LIKE model")
+    spark.sql("INSERT INTO copy (id) VALUES (1)")
+    assert [tuple(row) for row in spark.table("copy").collect()] == [(1, "none")]
+    model, copy = (set(spark.sql(f"DESCRIBE DETAIL {t}").first()["tableFeatures"]) for t in ("model", "copy"))
+    assert copy == model - {"clustering"}
+    spark.sql("CREATE TABLE old (id INT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')")
+    spark.sql("CREATE TABLE like_old LIKE old")
+    versions = [
+        tuple(spark.sql(f"DESCRIBE DETAIL {t}").first()[c] for c in ("minReaderVersion", "minWriterVersion"))
+        for t in ("old", "like_old")
+    ]
+    assert versions[0] == versions[1]
+
+
+def test_field_of_a_struct_partitions_no_table(spark: SparkSession, schema: str) -> None:
+    with pytest.raises(PySparkException) as raised:
+        spark.sql("CREATE TABLE t (`s.x` INT, s STRUCT<x: INT>) USING delta PARTITIONED BY (s.x)")
+    assert raised.value.getCondition() == "DELTA_OPERATION_NOT_ALLOWED"
+    assert not spark.catalog.tableExists("t")

@@ -2,8 +2,8 @@
 
 `toJSON` lists the nodes of a tree from the root on, each with the number of its children: one call across the
 border to the JVM. It says nothing of the values of an `InSet`, of binary literals, of how a cast treats values
-that do not fit, and of an escape character, and an hour that comes twice when the clock goes back reads the same
-both times. These are asked for one by one.
+that do not fit, of an escape character and of the names of common values, and an hour that comes twice when the
+clock goes back reads the same both times. These are asked for one by one.
 
 A scan of a table with column mapping reads physical names and gives logical ones by `named_struct`, `CASE WHEN
 struct IS NOT NULL` and casts of whole structs. Spark takes only part of that away again from a filter.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _SEPARATOR = "\u0001"
 # Each of the values costs a call; more of them than this are treated as not known.
 _MOST_BINARY_ITEMS = 1000
+# A value that is used twice, in a value that is used twice, ...: where more nodes than these came of it, it stays.
+_MOST_REPEATED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,35 @@ def tree(nodes: Sequence[Mapping[str, Any]]) -> Node:
     for fields in reversed(nodes):
         count = fields["num-children"]
         children = tuple(done.pop() for _ in range(count))
-        done.append(Node(_kind(fields), fields, children))
+        done.append(_plain(Node(_kind(fields), fields, children)))
     (root,) = done
     return root
+
+
+def _plain(node: Node) -> Node:
+    """What a node stands for: its replacement; common values (the `x` of `x BETWEEN a AND b`) where they are used."""
+    if node.fields.get("replacement") == 0 and len(node.children) == 1:
+        return node.children[0]
+    if node.kind != "With":
+        return node
+    value, *definitions = node.children
+    placed = _with_values(value, {one.fields["id"]: one.children[0] for one in definitions})
+    return node if _has_more_nodes(placed, _MOST_REPEATED) else placed
+
+
+def _has_more_nodes(node: Node, most: int) -> bool:
+    waiting, count = [node], 0
+    while waiting and count <= most:
+        count += 1
+        waiting += waiting.pop().children
+    return count > most
+
+
+def _with_values(node: Node, values: Mapping[Any, Node]) -> Node:
+    if node.kind == "CommonExpressionRef":
+        return values.get(node.fields["id"], node)
+    children = tuple(_with_values(child, values) for child in node.children)
+    return node if children == node.children else Node(node.kind, node.fields, children)
 
 
 def nodes_of(expression: JavaObject) -> list[dict[str, Any]]:
@@ -76,7 +104,9 @@ def nodes_of(expression: JavaObject) -> list[dict[str, Any]]:
     list of dict
         As `toJSON`, except: `value` of a `Literal` is an int (microseconds since 1970) for timestamps and hex for
         binary; `hset` of an `InSet` is a list of Catalyst's own values as text (binary as hex), None for null;
-        `evalMode` of a `Cast` is `ANSI`, `TRY` or `LEGACY`; `escapeChar` of a `Like` is text.
+        `evalMode` of a `Cast` is `ANSI`, `TRY` or `LEGACY`; `escapeChar` of a `Like` is text; `id` of a
+        `CommonExpressionDef` and of what refers to it is text; `resultType` of arithmetic is the name of its type,
+        which of decimals depends on settings.
     """
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
     parents = _parents(nodes)
@@ -154,15 +184,28 @@ def _complete_cast(cast: JavaObject, node: dict[str, Any]) -> None:
     node["evalMode"] = str(cast.evalMode().toString())
 
 
+def _complete_name(named: JavaObject, node: dict[str, Any]) -> None:
+    node["id"] = str(named.id().toString())
+
+
 def _complete_like(like: JavaObject, node: dict[str, Any]) -> None:
     node["escapeChar"] = str(like.escapeChar())
 
 
+def _complete_arithmetic(arithmetic: JavaObject, node: dict[str, Any]) -> None:
+    node["resultType"] = str(arithmetic.dataType().typeName())
+
+
+# The kernel's names of arithmetic.
+ARITHMETIC = {"Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%", "Pmod": "pmod"}
 _MISSING = {
     "Literal": _complete_literal,
     "InSet": _complete_set,
     "Cast": _complete_cast,
     "Like": _complete_like,
+    "CommonExpressionDef": _complete_name,
+    "CommonExpressionRef": _complete_name,
+    **dict.fromkeys(ARITHMETIC, _complete_arithmetic),
 }
 
 

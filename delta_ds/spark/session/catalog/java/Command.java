@@ -18,7 +18,7 @@ public final class Command extends ExternalCommandExecutor {
     }
 
     /** @param schema of the answer, in JSON */
-    static Command of(String kind, Object what, String schema) {
+    public static Command of(String kind, Object what, String schema) {
         return new Command(new Statement(what, schema), kind, (Map) Map$.MODULE$.empty());
     }
 

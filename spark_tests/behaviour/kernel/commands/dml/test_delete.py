@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import AppendOnlyError, DeltaConcurrentModificationException, PredicateError
+from delta_ds.kernel.commands.dml import file_rewrite, row_finder
 from delta_ds.kernel.commands.dml import in_process as module
 from delta_ds.kernel.commands.dml.commit import Committed
 from delta_ds.kernel.commands.dml.delete import delete
@@ -162,3 +163,33 @@ def test_a_condition_on_partitions_removes_files_without_reading_one(tmp_path: P
     assert log.delete(predicate).rows == 3 - len(kept)
     values = log.snapshot().files()["partitionValues"].to_pylist()
     assert {row["p"] for row in values} == kept
+
+
+@pytest.mark.parametrize("bound", ["BATCH_ROWS", "HELD_BYTES", "SMALL_BYTES"])
+def test_rows_of_small_files_are_evaluated_together_up_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    log = DeltaLog(tmp_path)
+    for at in range(0, 48, 4):
+        # The last file holds far more text than its bytes say.
+        log.write(pa.table({"id": range(at, at + 4), "s": ["x" * (10_000 if at == 44 else 10)] * 4}))
+    one = max(path.stat().st_size for path in tmp_path.glob("*.parquet"))
+    most = {"BATCH_ROWS": 8, "HELD_BYTES": 250, "SMALL_BYTES": 3 * one}[bound]
+    monkeypatch.setattr(file_rewrite, bound, most)
+    together: list[pa.RecordBatch] = []
+    holds = row_finder.Matching.holds
+
+    def counting(self: Any, batch: pa.RecordBatch) -> Any:
+        together.append(batch)
+        return holds(self, batch)
+
+    monkeypatch.setattr(row_finder.Matching, "holds", counting)
+    result = log.delete("id % 4 = 1")
+    assert [row["id"] for row in _rows(log)] == [n for n in range(48) if n % 4 != 1]
+    assert (result.rows, result.num_copied_rows, result.num_removed_files) == (12, 36, 12)
+    shared = [batch for batch in together if "s" in batch.schema.names]
+    assert max(batch.num_rows for batch in shared) in (8, 12)
+    if bound == "HELD_BYTES":
+        assert max(batch.nbytes for batch in shared) < 2 * most
+    if bound == "SMALL_BYTES":
+        assert result.num_added_files == 5  # of 1 file, which is read by its predicate, and of 3, 3, 3, 2

@@ -26,6 +26,7 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
+from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.files.write import partition_files
 from delta_ds.kernel.format.options.session_facts import RECORDS_PER_FILE, SessionFacts
@@ -143,12 +144,15 @@ _NEW: dict[str, Any] = {
     names=st.lists(st.sampled_from(sorted(_NEW)), unique=True, max_size=4),
     seed=st.integers(0, 1 << 16),
     deletes=st.booleans(),
+    small=st.booleans(),
 )
 def test_rows_afterwards_are_those_before_with_the_changes(
-    layout: str, group_rows: int, names: list[str], seed: int, deletes: bool
+    layout: str, group_rows: int, names: list[str], seed: int, deletes: bool, small: bool
 ) -> None:
     random = np.random.default_rng(seed)
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        if not small:
+            _takes_files_for_large_ones(patched)
         snapshot = _new_table(f"{folder}/t", _LAYOUTS[layout], group_rows)
         plan = _plan(snapshot, UPDATE, DELETE)
         values = {name: _NEW[name] for name in names}
@@ -159,7 +163,7 @@ def test_rows_afterwards_are_those_before_with_the_changes(
             scan = Scan(snapshot, metadata_columns=("row_index",))
             rows = [r for r in scan.slices() if r.path == piece.path]
             assert rows
-            table = pa.Table.from_batches(file_rewrite.read_slices(snapshot.storage, scan.plan, rows))
+            table = pa.Table.from_batches(read_slices(snapshot.storage, scan.plan, rows))
             for row in table.to_pylist():
                 at = row.pop("_metadata")["row_index"]
                 clause = int(random.choice(kinds)) if random.random() < 0.4 else None
@@ -178,6 +182,12 @@ def test_rows_afterwards_are_those_before_with_the_changes(
         expected_table = expected_table.sort_by([("id", "ascending"), ("p", "ascending")])
         assert _as_texts(after) == _as_texts(expected_table)
         _check_statistics(DeltaLog(f"{folder}/t").open_snapshot())
+
+
+def _takes_files_for_large_ones(patched: pytest.MonkeyPatch) -> None:
+    """Files are rewritten one by one, by their columns where that can be."""
+    for name in ("SMALL_BYTES", "LEAST_COPIED"):
+        patched.setattr(file_rewrite, name, 0)
 
 
 def _check_statistics(snapshot: Snapshot) -> None:
@@ -199,7 +209,10 @@ def _check_statistics(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("names", [["text"], ["ratio", "flag", "p"]])
-def test_columns_that_stay_are_copied_and_nothing_else_differs(tmp_path: Path, names: list[str]) -> None:
+def test_columns_that_stay_are_copied_and_nothing_else_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    _takes_files_for_large_ones(monkeypatch)
     snapshot = _new_table(str(tmp_path / "t"), {}, 9, files=1)
     plan = _plan(snapshot, UPDATE)
     values = {name: _NEW[name] for name in names}
@@ -219,7 +232,10 @@ def test_columns_that_stay_are_copied_and_nothing_else_differs(tmp_path: Path, n
     assert pq.read_metadata(one).row_group(2).column(0).total_compressed_size == stays.total_compressed_size
 
 
-def test_nan_counts_in_statistics_of_files_that_parquet_java_wrote(tmp_path: Path) -> None:
+def test_nan_counts_in_statistics_of_files_that_parquet_java_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _takes_files_for_large_ones(monkeypatch)
     rows = {"id": [1, 2, 3], "ratio": [1.0, 2.0, 3.0], "text": ["a", "b", "c"], "list": [[1.0], None, []]}
     DeltaLog(tmp_path).write(pa.table(rows))
     (path,) = tmp_path.glob("*.parquet")
@@ -255,6 +271,23 @@ def test_new_values_of_a_file_may_be_more_than_one_array_holds() -> None:
     changed = ChangedRows.of(rows, [UPDATE], False)
     assert changed is not None and len(changed) == 63 * 36
     assert changed.given_values(np.array([0, 62, 63]))["text"].to_pylist() == ["x" * (1 << 20)] * 3
+
+
+@pytest.mark.parametrize("layout", ["plain", "partitioned", "ids"])
+def test_rows_of_small_files_share_new_files_as_long_as_those_are_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    snapshot = _new_table(str(tmp_path), _LAYOUTS[layout], files=4)
+    plan = _plan(snapshot, DELETE)
+    batch = _changes({number: [(1, 0)] for number in plan.files})
+    shared = rewrite_changed_files(plan, [batch]).result.adds
+    assert len(shared) == len({piece.partition_values for piece in plan.files.values()})
+    monkeypatch.setattr(file_rewrite, "SMALL_BYTES", sum(piece.size for piece in plan.files.values()) - 1)
+    found = rewrite_changed_files(plan, [batch])
+    assert len(found.result.adds) > len(shared)
+    after = _commit(snapshot, plan, found)
+    assert after.num_rows == 4 * 40 - len(plan.files)
+    _check_statistics(DeltaLog(tmp_path).open_snapshot())
 
 
 def test_file_without_changed_rows_stays(tmp_path: Path) -> None:

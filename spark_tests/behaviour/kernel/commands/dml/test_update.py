@@ -405,14 +405,14 @@ def test_the_current_time_is_one_in_a_command(tmp_path: Path) -> None:
 def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = _table(tmp_path, pa.table({"id": range(12), "s": ["a"] * 12}))
     seen: list[int] = []
-    evaluate = row_finder.Matching._matches
+    evaluate = row_finder.Matching.holds
 
     def counting(self: Any, batch: pa.RecordBatch) -> Any:
         seen.append(batch.num_rows)
         assert batch.schema.names[0] == "id" and "s" not in batch.schema.names
         return evaluate(self, batch)
 
-    monkeypatch.setattr(row_finder.Matching, "_matches", counting)
+    monkeypatch.setattr(row_finder.Matching, "holds", counting)
     assert log.update({"s": "'b'"}, predicate="id = 7").rows == 1
     assert sum(seen) == 3
 

@@ -22,6 +22,7 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
 )
 from delta_ds.kernel.transaction.alter.create import create_table, new_table
+from delta_ds.records import replace
 from spark_tests.behaviour.kernel.transaction.alter.tables import (
     NESTED,
     PLAIN,
@@ -107,21 +108,35 @@ def test_create_or_replace_leaves_the_same_table_alone_and_says_so(
     assert "create_or_replace_kept" in caplog.text
 
 
+COMMENTED = StructType(tuple(replace(field, metadata={"comment": "other"}) for field in PLAIN.fields))
+
+
+@pytest.mark.parametrize("mode", ["create_or_replace", "adopt"])
 @pytest.mark.parametrize(
-    ("schema", "partitioning", "condition"),
+    ("schema", "layout", "condition"),
     [
-        (OTHER, [], "DELTA_CREATE_TABLE_SCHEME_MISMATCH"),
-        (PLAIN, ["v"], "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING"),
+        (OTHER, {}, "DELTA_CREATE_TABLE_SCHEME_MISMATCH"),
+        (COMMENTED, {}, "DELTA_CREATE_TABLE_SCHEME_MISMATCH"),
+        (PLAIN, {"partition_columns": ["v"]}, "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING"),
+        (PLAIN, {"cluster_by": ["v"]}, "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING"),
     ],
 )
 def test_create_or_replace_does_not_put_another_table_in_place_of_one(
-    tmp_path: Path, schema: StructType, partitioning: list[str], condition: str
+    tmp_path: Path, schema: StructType, layout: dict[str, list[str]], condition: str, mode: str
 ) -> None:
     log = with_rows(tmp_path)
     with pytest.raises(TableExistsError, match="Use replace") as caught:
-        create_table(log, schema, partitioning, mode="create_or_replace")
+        create_table(log, schema, **layout, mode=mode)
     assert caught.value.condition == condition
     assert log.snapshot().version == 1
+
+
+def test_a_clustered_table_is_the_same_with_its_clustering_columns_only(tmp_path: Path) -> None:
+    log = made(tmp_path, PLAIN, cluster_by=["v"])
+    assert create_table(log, PLAIN, mode="adopt", cluster_by=["V"]) is None
+    with pytest.raises(TableExistsError) as caught:
+        create_table(log, PLAIN, mode="adopt")
+    assert caught.value.condition == "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING"
 
 
 def test_a_replaced_table_supports_what_it_did_before(tmp_path: Path) -> None:
@@ -200,6 +215,8 @@ def identity(step: int = 1, kind: Any = LONG, **more: Any) -> StructField:
         ([generated("g + 1")], {}, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
         ([generated("id + 1", STRING)], {}, "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"),
         ([generated("rand()")], {}, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN"),
+        ([generated("now()")], {}, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN"),
+        ([generated("year(current_date) + id")], {}, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN"),
         ([generated("sum(id)")], {}, "DELTA_AGGREGATE_IN_GENERATED_COLUMN"),
         ([generated("id +")], {}, "PARSE_SYNTAX_ERROR"),
         ([generated("my_function(id)")], {}, "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"),

@@ -177,6 +177,33 @@ def test_column_without_a_path_is_not_used() -> None:
     assert [str(e) for e in translate_json(nodes, without_text, "UTC")] == ["(NOT (logical.i <=> 3))"]
 
 
+def _between(value: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    """`value BETWEEN false AND true`, as Spark plans it."""
+    used = {"class": "x.CommonExpressionRef", "num-children": 0, "id": str(number)}
+    bounds = [
+        {"class": "x.Literal", "num-children": 0, "value": text, "dataType": "boolean"}
+        for text in ("false", "true")
+    ]
+    return [
+        {"class": "x.With", "num-children": 2},
+        {"class": "x.And", "num-children": 2},
+        *({"class": "x.GreaterThanOrEqual", "num-children": 2}, used, bounds[0]),
+        *({"class": "x.LessThanOrEqual", "num-children": 2}, used, bounds[1]),
+        {"class": "x.CommonExpressionDef", "num-children": 1, "id": str(number)},
+        *value,
+    ]
+
+
+def test_a_value_that_is_used_twice_again_and_again_stays_with_spark() -> None:
+    column = {"class": "x.AttributeReference", "num-children": 0, "name": "y", "dataType": "boolean"}
+    nested = [[column]]
+    for number in range(60):
+        nested.append(_between(nested[-1], number))
+    assert [str(e) for e in translate_json(nested[1], itself, "UTC")] == ["((y >= FALSE) AND (y <= TRUE))"]
+    assert translate_json(nested[3], itself, "UTC")
+    assert translate_json(nested[-1], itself, "UTC") == []  # it would be 2 to the 60th columns
+
+
 def _set_of(condition: str) -> set[Any]:
     (part,) = [p for p in _parts(condition) if getattr(p, "name", None) == "in"]
     return {item.value for item in part.args[1:]}

@@ -1,0 +1,126 @@
+"""Commands of a client of Spark Connect that change rows, run by its server: what users wrote goes there as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.spark.engines.connect.connect_bridge import ServerLog
+from delta_ds.spark.engines.connect.server_calls import names_a_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.kernel.commands.merge.clauses import Do, When
+    from delta_ds.spark.commands.handle import Handle
+
+
+def run_at_server(
+    handle: Handle,
+    operation: str,
+    condition: object,
+    *,
+    assignments: Mapping[Any, object] | None = None,
+    clauses: Iterable[tuple[When, Do, object, Mapping[Any, object] | None]] = (),
+    evolve: bool = False,
+    txn: tuple[str, int] | None = None,
+    source: DataFrame | None = None,
+) -> tuple[int | None, ...] | None:
+    """What the server counted; None: it runs no commands for clients, or not this one, so the client does.
+
+    Parameters
+    ----------
+    handle
+        The table.
+    operation
+        `DELETE`, `UPDATE` or `MERGE`.
+    condition, assignments, evolve, txn, source
+        As of the functions that run these.
+    clauses
+        For which rows, what, the condition and what columns get.
+
+    Raises
+    ------
+    DeltaError
+        As of these functions.
+    """
+    log = handle.log
+    if not isinstance(log, ServerLog) or not log.answers_calls:
+        return None
+    told = _Told()
+    command = {
+        "operation": operation,
+        "table": dict(handle.options),
+        "alias": handle.alias,
+        "condition": told.expression(condition),
+        "assignments": told.assignments(assignments),
+        "clauses": [
+            (when, do, told.expression(taken), told.assignments(values))
+            for when, do, taken, values in clauses
+        ],
+        "evolve": evolve,
+        "txn": txn,
+    }
+    # Names of frames are those of the client's plans, in which the server's command has no part.
+    if told.names_columns or any(names_a_frame(handle.spark, column) for column in told.columns):
+        return None
+    counts: tuple[int | None, ...] = log.change_rows(command, told.columns, source)
+    return counts
+
+
+class _Told:
+    """Expressions as they travel: text as it is, anything else by its number.
+
+    Attributes
+    ----------
+    columns
+        The expressions with a number.
+    names_columns
+        Whether what gets a value is named by a `Column`.
+    """
+
+    def __init__(self) -> None:
+        self.columns: list[Column] = []
+        self.names_columns = False
+
+    def expression(self, given: object) -> str | int | None:
+        """None: there is none."""
+        return given if given is None or isinstance(given, str) else self._value(given)
+
+    def assignments(self, given: Mapping[Any, object] | None) -> list[tuple[str, str | int]] | None:
+        """By what gets a value; None: there are none."""
+        if given is None:
+            return None
+        self.names_columns |= not all(isinstance(name, str) for name in given)
+        return [
+            (str(name), value if isinstance(value, str) else self._value(value))
+            for name, value in given.items()
+        ]
+
+    def _value(self, given: object) -> int:
+        from pyspark.sql import Column
+        from pyspark.sql import functions as F
+
+        self.columns.append(given if isinstance(given, Column) else F.lit(given))
+        return len(self.columns) - 1
+
+
+class Received:
+    """The expressions of a command on the server.
+
+    Parameters
+    ----------
+    columns
+        Those with a number.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+
+    def expression(self, told: str | int | None) -> Any:
+        """See `_Told.expression`."""
+        return self._columns[told] if isinstance(told, int) else told
+
+    def assignments(self, told: Sequence[tuple[str, str | int]] | None) -> dict[str, Any] | None:
+        """See `_Told.assignments`."""
+        return None if told is None else {name: self.expression(value) for name, value in told}

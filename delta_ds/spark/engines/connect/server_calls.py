@@ -1,0 +1,86 @@
+"""Calls of a client that a server of ours answers in the Python that its sessions are registered in.
+
+A server whose Python has this package is called through a data source, whose processes know no session and are started
+for each call (`connect_bridge.py`). Where `register` runs in the server's own process, a relation of our own brings a
+call there: Spark sees in it a command, runs it once, and gives the client its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.spark.base import wire
+from delta_ds.spark.base.session_conf import CLIENT_CALLS, CLIENT_CALLS_CONF
+from delta_ds.spark.errors.translation import delta_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# See `ClientCalls.java`.
+_TYPE = "type.googleapis.com/delta_ds.Call"
+
+
+def answers_calls(spark: SparkSession) -> bool:
+    """Whether the server of a client answers calls in its own process."""
+    return spark.conf.get(CLIENT_CALLS_CONF, None) == CLIENT_CALLS
+
+
+def call(
+    spark: SparkSession, what: Sequence[Any], columns: Sequence[Column] = (), rows: DataFrame | None = None
+) -> Any:
+    """What the server answers.
+
+    Parameters
+    ----------
+    spark
+        A session of Spark Connect, for which `answers_calls`.
+    what
+        The kind of the call and its arguments, as `sql/client_calls.py` takes them; `wire.py` has a form for them.
+    columns
+        Expressions that `what` speaks of, by their numbers. None may name a DataFrame; see `names_a_frame`.
+    rows
+        Of a MERGE.
+
+    Raises
+    ------
+    DeltaError
+        What the server raised.
+    """
+    from pyspark.sql.connect import proto
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    class Call(LogicalPlan):
+        def plan(self, session: Any) -> Any:
+            content = proto.Project()
+            content.expressions.add().literal.string = wire.encode(tuple(what))
+            for column in columns:
+                content.expressions.add().CopyFrom(column.to_plan(session))  # type: ignore[operator]
+            if rows is not None:
+                content.input.CopyFrom(rows._plan.plan(session))  # type: ignore[operator]
+            relation = self._create_proto_relation()
+            # As bytes, which Spark abbreviates where it shows plans.
+            relation.extension.type_url = _TYPE
+            relation.extension.value = content.SerializeToString()
+            return relation
+
+    with delta_errors():
+        ((answer,),) = ConnectFrame(Call(None), spark).collect()  # type: ignore[arg-type]
+    return wire.decode(answer)
+
+
+def names_a_frame(spark: SparkSession, column: Column) -> bool:
+    """Whether an expression of a client names a DataFrame, as `frame.column` does, or holds a query."""
+    return _holds(column.to_plan(spark.client), "plan_id")  # type: ignore[operator]
+
+
+def _holds(message: Any, name: str) -> bool:
+    for field, value in message.ListFields():
+        if field.name == name:
+            return True
+        if field.message_type is not None:
+            parts = [value] if hasattr(value, "ListFields") else value
+            if any(hasattr(part, "ListFields") and _holds(part, name) for part in parts):
+                return True
+    return False
