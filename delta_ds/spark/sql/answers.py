@@ -58,7 +58,7 @@ from delta_ds.spark.sql.partitions import SHOW_PARTITIONS, partition_columns, sh
 from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
-from delta_ds.spark.sql.table_changes import changes_plan
+from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -393,6 +393,7 @@ _ANSWERS: Mapping[str, Callable[..., object]] = {
     "stream_mode": check_stream_mode,
     "parse": _parse,
     "table_function": changes_plan,
+    "feed_of_name": feed_of_name,
     "answer": _answer,
     "run": _run,
 }
