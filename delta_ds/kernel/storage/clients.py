@@ -18,7 +18,13 @@ from delta_ds.conditions.storage import PARAMETERS_IN_ADDRESS
 from delta_ds.exceptions import InvalidOptionError, StorageError
 from delta_ds.kernel.storage.settings.hdfs import LOGIN, is_hdfs_setting
 from delta_ds.kernel.storage.settings.translate import with_credentials_of_environment
-from delta_ds.kernel.storage.settings.vocabulary import known_to_any, names_of, names_of_all, unknown_option
+from delta_ds.kernel.storage.settings.vocabulary import (
+    known_to_any,
+    names_java_class,
+    names_of,
+    names_of_all,
+    unknown_option,
+)
 from delta_ds.kernel.storage.store_options import (
     ALLOW_HTTP,
     ENVIRONMENT,
@@ -274,6 +280,9 @@ def _parameters(scheme: str, filesystem: type) -> set[str]:
     return names - {"self"}
 
 
+_LOCAL = Address("file", "", "")
+
+
 def check_local(options: Mapping[str, Any]) -> None:
     """Refuse a name that no store knows among the options of a local table, where those of stores have no meaning.
 
@@ -282,7 +291,11 @@ def check_local(options: Mapping[str, Any]) -> None:
     InvalidOptionError
         Nothing takes an option of such a name.
     """
-    unknown = [name for name in filesystem_options(options) if not known_to_any(name)]
+    unknown = [
+        name
+        for name, value in filesystem_options(options).items()
+        if not names_java_class(name, value, _LOCAL) and not known_to_any(name)
+    ]
     if not unknown:
         return
     names = set().union(*map(_parameters_if_installed, sorted(_CHECKED)))

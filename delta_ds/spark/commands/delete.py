@@ -8,16 +8,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.events.commands import ROWS_FOUND_BY_SPARK
+from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, covered_files
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
+from delta_ds.redaction import redacted
 from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.file_rewrite import positions
 from delta_ds.spark.commands.predicates import (
     are_functions_of_rows,
+    bound_alike,
     evaluable,
     finder_of,
     predicate_of,
@@ -25,6 +29,7 @@ from delta_ds.spark.commands.predicates import (
 )
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
+from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.engine import Resolved
 
 if TYPE_CHECKING:
@@ -94,7 +99,7 @@ def _delete(change: DmlExecution, condition: str | Column) -> int | None:
     fields = map(target.state.schema.find, target.state.partition_columns)
     plain = [field.name for field in fields if field is not None and compares_by_bytes(field)]
     if reads_only(target, resolved, plain):
-        return _remove(change, target.files_in_partitions(resolved, predicate), predicate, resolved.text)
+        return _remove(change, _whole_files(target, resolved, predicate), predicate, resolved.text)
     files = target.files(predicate)
     if not len(files):
         return 0
@@ -109,6 +114,18 @@ def _delete(change: DmlExecution, condition: str | Column) -> int | None:
     if change.plan.uses_deletion_vectors:
         return _mark(change, files, target.frame(files).where(resolved.column), predicate, resolved.text)
     return _rewrite(change, files, resolved, predicate)
+
+
+def _whole_files(target: DmlTarget, condition: Resolved, predicate: Expression | None) -> CandidateFiles:
+    """The files whose partition values match a condition that reads nothing else; `predicate`: see `predicate_of`."""
+    found: CandidateFiles | None = None
+    try:
+        known = bound_alike(evaluable(target, condition), target.schema, target.timezone)
+        found = target.ask(covered_files, target.files(predicate), known, target.timezone)
+    except (OnlySpark, PredicateError) as why:
+        where, operation = target.handle.where, operations.DELETE.name
+        ROWS_FOUND_BY_SPARK.log(table=where, operation=operation, reason=redacted(str(why)))
+    return target.files_in_partitions(condition, predicate) if found is None else found
 
 
 def resolve_condition(

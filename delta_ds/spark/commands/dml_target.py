@@ -39,6 +39,7 @@ from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.records import replace
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base import wire
+from delta_ds.spark.base.filters import TARGET_FORMAT, Needed, needed_of
 from delta_ds.spark.base.kinds import sealed
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
@@ -50,7 +51,7 @@ from delta_ds.spark.engines.large_tables.bound import is_large
 from delta_ds.spark.engines.large_tables.part_jobs import matching_files
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.engines.seam.engine import Resolved
-from delta_ds.spark.engines.session_facts import facts_of
+from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 
-FORMAT = "pydelta_target"
+FORMAT = TARGET_FORMAT
 
 _FILES = "files"
 _PLACE = (StructField(FILE, INTEGER), StructField(ROW, LONG))
@@ -84,18 +85,24 @@ class TargetSource(DataSource, Sealed):
     def name(cls) -> str:
         return FORMAT
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> tuple[Snapshot, Needed | None]:
+        """The version, and what of its columns a query of a client needs."""
         options = {name: text for name, text in self.options.items() if name != _FILES}
         parsed = parse_read_options(options)
-        return TableLog(open_storage(parsed.path, parsed.storage_options)).open_snapshot(self._version)
+        log = TableLog(open_storage(parsed.path, parsed.storage_options))
+        return log.open_snapshot(self._version), needed_of(parsed.facts.settings)[0]
 
     def schema(self) -> SparkStructType:
+        snapshot, needed = self._snapshot()
         # Places are known of every row, but what promises no nulls keeps Spark from ever asking.
-        return schemas.to_spark(StructType((*self._snapshot().schema.fields, *_PLACE)))
+        every = StructType((*snapshot.schema.fields, *_PLACE))
+        wanted = every if needed is None else needed.of(every)
+        fields = [field for field in snapshot.schema if field in wanted.fields]
+        return schemas.to_spark(StructType((*(fields or snapshot.schema.fields[:1]), *_PLACE)))
 
     def reader(self, schema: SparkStructType) -> DataSourceReader:
         places = dict(zip(self._paths, self._numbers, strict=True))
-        return _Reader(self._snapshot(), schema, places, self._timezone)
+        return _Reader(self._snapshot()[0], schema, places, self._timezone)
 
 
 class _Slices(InputPartition):
@@ -113,12 +120,13 @@ class _Reader(DataSourceReader):
     def __init__(
         self, snapshot: Snapshot, schema: SparkStructType, numbers: Mapping[str, int], timezone: str
     ) -> None:
-        self._scan: Any = Scan(snapshot, metadata_columns=("row_index",))
+        columns = schema.names[: -len(_PLACE)]
+        self._scan: Any = Scan(snapshot, columns=columns, metadata_columns=("row_index",))
         self._numbers: Any = numbers
         self._storage = snapshot.storage
         self._plan: ReadPlan = replace(self._scan.plan, timezone=timezone)
         self._schema = schema
-        self._columns = len(snapshot.schema.fields)
+        self._columns = len(columns)
 
     def __getstate__(self) -> dict[str, Any]:
         return {n: v for n, v in self.__dict__.items() if n not in ("_scan", "_numbers")}
@@ -252,7 +260,8 @@ class DmlTarget:
         register_source(self.spark)
         chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.timezone)
         text = wire.encode(chosen)
-        options = seal(self.spark, with_session_settings(self.spark, self.handle.options), FORMAT)
+        given = with_facts_of_reads(self.spark, self.handle.options)
+        options = seal(self.spark, with_session_settings(self.spark, given), FORMAT)
         reader = self.spark.read.format(FORMAT).options(**options, files=text)
         with delta_errors():
             return reader.load()

@@ -117,10 +117,14 @@ def _patches(connect: bool) -> list[_Patch]:
         from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
         from pyspark.sql.connect.readwriter import DataFrameWriterV2 as ConnectWriterV2
 
+        from delta_ds.spark.engines.connect import needed
+
         # `SparkSession.table` goes through the reader.
         return [
             (ConnectReader, "load", _connect_loads_ours, _connect_load),
             (LogicalPlan, "to_proto", _is_told_to_source, _to_proto),
+            (ConnectFrame, "persist", _is_kept_by_server, needed.persist),
+            (ConnectFrame, "unpersist", _is_kept_by_server, needed.unpersist),
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
             (ConnectWriter, "mode", _names_mode_of_errors, _mode_of_errors),
             *_writer_patches(ConnectWriter),
@@ -213,6 +217,10 @@ def _is_told_to_source(plan: Any, arguments: dict[str, Any]) -> bool:
     return getattr(arguments.get("session"), "_session_id", None) in _read_by_source
 
 
+def _is_kept_by_server(frame: Any, arguments: dict[str, Any]) -> bool:
+    return frame.sparkSession.session_id in _read_by_source
+
+
 def _saves_ours(writer: Any, arguments: dict[str, Any]) -> bool:
     source = arguments.get("format") or _source(writer)
     return is_ours(source) and is_installed(writer._spark)
@@ -275,17 +283,9 @@ def _connect_load(original: Callable[..., Any], reader: Any, arguments: dict[str
 
 def _to_proto(original: Callable[..., Any], plan: Any, arguments: dict[str, Any]) -> Any:
     """A query as it is sent, in which the reads of our tables are told what it needs of them."""
-    from delta_ds.spark.engines.connect.needed import tell_reads
+    from delta_ds.spark.engines.connect.needed import told_plan
 
-    class Told(type(plan)):  # type: ignore[misc]
-        def plan(self, session: Any) -> Any:
-            relation = super().plan(session)
-            tell_reads(relation)
-            return relation
-
-    told = copy.copy(plan)
-    told.__class__ = Told
-    return original(told, **arguments)
+    return original(told_plan(plan), **arguments)
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:

@@ -16,6 +16,7 @@ from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED, TABLE_NAME_ALREADY_
 from delta_ds.kernel.format.features import CLUSTERING, FEATURES
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES
+from delta_ds.kernel.format.schema.column_paths import parse_path
 from delta_ds.kernel.format.schema.field_metadata import (
     EXISTS_DEFAULT,
     GENERATION_EXPRESSION,
@@ -268,4 +269,8 @@ def _partition_columns(described: Sequence[str]) -> list[str]:
             if _BUCKETS.match(what):
                 raise BUCKETS_NOT_ALLOWED(buckets=what)
             raise PARTITION_BY_EXPRESSION_NOT_ALLOWED(column=what)
-    return [text.strip("`").replace("``", "`") for text in described]
+    paths = [(text, parse_path(text)) for text in described]
+    for text, path in paths:
+        if len(path) > 1:  # of a struct, or it would be quoted
+            raise PARTITION_BY_EXPRESSION_NOT_ALLOWED(column=text)
+    return [path[0] for _, path in paths]

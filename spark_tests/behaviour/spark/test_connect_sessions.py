@@ -131,14 +131,16 @@ def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: 
     def program(spark: SparkSession) -> list[str]:
         session = another_session()
         delta_ds.register(session)
-        said = []
-        for source, name in (("delta", "modes"), ("parquet", "modes_of_files"), ("delta", "modes")):
+
+        def written(source: str, name: str) -> str:
             try:
                 session.range(2).write.format(source).mode("errorIfExists").saveAsTable(name)
-                said.append("done")
             except Exception as error:
-                said.append(str(error).partition("]")[0].lstrip("["))
-        return said
+                return str(error).partition("]")[0].lstrip("[")
+            return "done"
+
+        tables = (("delta", "modes"), ("parquet", "modes_of_files"), ("delta", "modes"))
+        return [written(source, name) for source, name in tables]
 
     assert server(program) == ["done", "done", "TABLE_OR_VIEW_ALREADY_EXISTS"]
 

@@ -35,8 +35,13 @@ def _run(program: str, folder: Path, *arguments: str) -> str:
     (folder / "program.py").write_text(program)
     environment = {"PATH": str(Path(PYTHON).parent), "PYTHONPATH": str(ROOT), "HOME": str(folder)}
     done = subprocess.run(
-        [PYTHON, "program.py", *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=_SECONDS
-    )  # fmt: skip
+        [PYTHON, "program.py", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 # The rows of files below this size share new files, up to this size: a file costs more than its rows.
 SMALL_BYTES = 4 << 20
 # Of smaller files all rows are written anew: columns are copied at the price of three footers.
-LEAST_COPIED = 512 << 10
+LEAST_COPIED = 192 << 10
+# Smaller files are read once, where what changes in them follows from their rows alone.
+_READ_ONCE = 512 << 10
 # Rows of small files are held up to so many bytes of Arrow data: a file may hold much more than its size, as repeated
 # texts, and one array no more than 2 GiB of text.
 HELD_BYTES = 32 << 20
@@ -218,7 +220,7 @@ class _Task:
         """
         piece = self._plan.files[number]
         rows = self._plan.rows.get(number)
-        is_small = piece.size < LEAST_COPIED and rows is not None and rows <= BATCH_ROWS
+        is_small = piece.size < _READ_ONCE and rows is not None and rows <= BATCH_ROWS
         if not (is_small and self._matched) or self._plan.change.uses_deletion_vectors:
             changed = search.in_file(piece)
             self._matched = bool(len(changed))

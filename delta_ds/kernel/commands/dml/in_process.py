@@ -23,6 +23,7 @@ from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, check_n
 from delta_ds.kernel.commands.dml.retries import run_repeated
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
+from delta_ds.kernel.files.read.data_file import is_remote
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.transaction.write.intent import has_transaction
@@ -303,7 +304,7 @@ def rewrite_in_threads(plan: FileRewrite, task: Task, threads: int, phase: Phase
     Parameters
     ----------
     threads
-        How many at most: small files that share a new file are done by one.
+        How many at most: small local files that share a new file are done by one.
     phase
         Is told of each file.
 
@@ -314,8 +315,10 @@ def rewrite_in_threads(plan: FileRewrite, task: Task, threads: int, phase: Phase
     """
     largest_first = sorted(plan.files, key=lambda number: -max(plan.files[number].size, SMALL_BYTES))
     numbers = _Shared(iter(largest_first) if phase is None else phase.each(largest_first))
-    total = sum(piece.size for piece in plan.files.values())
-    works = min(threads, len(largest_first), 1 + total // SMALL_BYTES)
+    works = min(threads, len(largest_first))
+    if not is_remote(plan.change.write.storage):  # else threads wait for the store most of the time
+        total = sum(piece.size for piece in plan.files.values())
+        works = min(works, 1 + total // SMALL_BYTES)
     return together(in_threads(partial(task, plan, numbers), range(works), numbers.end))
 
 

@@ -6,6 +6,7 @@ Source: delta-spark, `MergeIntoCommand`, `ClassicMergeExecutor`; conflict-matrix
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,10 @@ from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult, co
 from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import TARGET, Sides
 from delta_ds.kernel.commands.merge.source import MergeSource, read_source
+from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.file_columns import Layouts
 from delta_ds.kernel.files.read.plan import ReadPlan
-from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.files.read.reader import read_slice
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL
 from delta_ds.kernel.format.expressions.tree import Column, conjunction, quote_name
@@ -321,9 +324,8 @@ def _rewrite(
     seen = np.zeros(rows.num_source_rows, np.bool_)
 
     def changes() -> Iterator[pa.RecordBatch]:
-        for number in numbers:
-            for batch in read_slices(plan.change.write.storage, reading, [plan.files[number]]):
-                yield from rows.changes(batch, number, seen)
+        for number, batch in _batches(reading, plan, numbers):
+            yield from rows.changes(batch, number, seen)
 
     found = rewrite_changed_files(plan, changes(), task)
     return replace(found, sources=np.flatnonzero(seen))
@@ -333,10 +335,20 @@ def _match(
     reading: ReadPlan, rows: MergeRows, plan: FileRewrite, numbers: Iterable[int], task: int
 ) -> Rewritten:
     seen = np.zeros(rows.num_source_rows, np.bool_)
-    for number in numbers:
-        for batch in read_slices(plan.change.write.storage, reading, [plan.files[number]]):
-            rows.mark_seen(batch, seen)
+    for _, batch in _batches(reading, plan, numbers):
+        rows.mark_seen(batch, seen)
     return Rewritten(sources=np.flatnonzero(seen))
+
+
+def _batches(
+    reading: ReadPlan, plan: FileRewrite, numbers: Iterable[int]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of files, one after the other, with the numbers of the files."""
+    storage, layouts = plan.change.write.storage, Layouts(reading)
+    for number in numbers:
+        with closing(read_slice(storage, layouts, plan.files[number], BATCH_ROWS, False)) as batches:
+            for batch in batches:
+                yield number, batch
 
 
 def _unchanged_keys(plan: MergePlan) -> list[str]:

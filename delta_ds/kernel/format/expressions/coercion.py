@@ -124,6 +124,18 @@ def arithmetic_type(
     return a, b, _decimal_result(operator, a, b)
 
 
+def exact_type(operator: str, left: DecimalType, right: DecimalType) -> DecimalType | None:
+    """The type of the result of `+ - *` where it holds all digits of all results, as Arrow's kernels have it too."""
+    scale = max(left.scale, right.scale)
+    if operator == "*":
+        precision, scale = left.precision + right.precision + 1, left.scale + right.scale
+    elif operator in ("+", "-"):
+        precision = max(left.precision - left.scale, right.precision - right.scale) + scale + 1
+    else:
+        return None
+    return DecimalType(precision, scale) if precision <= 38 else None
+
+
 def _decimal_result(operator: str, a: DecimalType, b: DecimalType) -> DecimalType:
     whole_a, whole_b, scale = a.precision - a.scale, b.precision - b.scale, max(a.scale, b.scale)
     if operator in "+-":

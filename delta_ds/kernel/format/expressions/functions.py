@@ -26,6 +26,7 @@ from delta_ds.kernel.format.expressions import (
 )
 from delta_ds.kernel.format.expressions.arrays import FALSE, map_rows, scalar_of
 from delta_ds.kernel.format.expressions.casts import Value, compare, to_decimal
+from delta_ds.kernel.format.expressions.coercion import exact_type
 from delta_ds.kernel.format.expressions.tree import Call
 from delta_ds.kernel.format.schema.types import BYTE, LONG, SHORT, DataType, DecimalType, arrow_type
 
@@ -97,6 +98,11 @@ def decimal_arithmetic(
     name: str, values: tuple[Value, Value], types: Sequence[DataType], result: DataType
 ) -> Value:
     """Arithmetic of two decimals, rounded half up to the result's scale; too many digits raise."""
+    by_arrow = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}.get(name)
+    left_type, right_type = types
+    assert isinstance(left_type, DecimalType) and isinstance(right_type, DecimalType)
+    if by_arrow is not None and exact_type(name, left_type, right_type) == result:
+        return by_arrow(*values)
     if name in ("/", "%", "div", "pmod"):
         _refuse_zero(values[1], values[0], types[1])
 

@@ -54,6 +54,47 @@ def _initcap(text: str) -> str:
     return " ".join(word[:1].title() + word[1:].lower() for word in text.split(" "))
 
 
+def _is_ascii(texts: Any) -> bool:
+    return bool(pc.all(pc.string_is_ascii(texts), min_count=0).as_py())
+
+
+def _of_ascii(
+    kernel: Callable[[Any], Any], function: Callable[[str], str]
+) -> Callable[[Call, list[Any]], Value]:
+    """Arrow's kernel where all texts are ASCII, else the function text by text."""
+    by_rows = _rows(function)
+
+    def run(node: Call, args: list[Any]) -> Value:
+        is_plain = not isinstance(args[0], pa.Scalar) and _is_ascii(args[0])
+        return kernel(args[0]) if is_plain else by_rows(node, args)
+
+    return run
+
+
+def _ascii_only(kernel: Callable[[Any], Any]) -> Callable[[Call, list[Any]], Value]:
+    """Other letters change as the Unicode of Java has them, which Python's may not be."""
+
+    def run(node: Call, args: list[Any]) -> Value:
+        texts = spread(args[0], 1) if isinstance(args[0], pa.Scalar) else args[0]
+        if not _is_ascii(texts):
+            raise PredicateError(f"{node.name} takes ASCII only, and there is other text")
+        return kernel(args[0])
+
+    return run
+
+
+def _trimmed(
+    kernel: Callable[..., Any], function: Callable[[str, str], str]
+) -> Callable[[Call, list[Any]], Value]:
+    def run(node: Call, args: list[Any]) -> Value:
+        if len(args) == 1 and not isinstance(args[0], pa.Scalar):
+            return kernel(args[0], characters=" ")
+        return by_rows(node, args)
+
+    by_rows = _rows(lambda text, characters=" ": function(text, characters) if characters else text)
+    return run
+
+
 def _pad(text: str, length: int, fill: str, left: bool) -> str:
     missing = length - len(text)
     if missing <= 0 or not fill:
@@ -299,14 +340,16 @@ RUN: dict[str, Callable[[Call, list[Any]], Value]] = {
     "length": _length,
     "octet_length": _octets(1),
     "bit_length": _octets(8),
-    "upper": _rows(str.upper),
-    "lower": _rows(str.lower),
+    "upper": _of_ascii(pc.ascii_upper, str.upper),
+    "lower": _of_ascii(pc.ascii_lower, str.lower),
+    "ascii_upper": _ascii_only(pc.ascii_upper),
+    "ascii_lower": _ascii_only(pc.ascii_lower),
     "reverse": _rows(lambda text: text[::-1]),
     "initcap": _rows(_initcap),
     "ascii": _rows(lambda text: ord(text[0]) if text else 0),
-    "trim": _rows(lambda text, characters=" ": text.strip(characters) if characters else text),
-    "ltrim": _rows(lambda text, characters=" ": text.lstrip(characters) if characters else text),
-    "rtrim": _rows(lambda text, characters=" ": text.rstrip(characters) if characters else text),
+    "trim": _trimmed(pc.ascii_trim, str.strip),
+    "ltrim": _trimmed(pc.ascii_ltrim, str.lstrip),
+    "rtrim": _trimmed(pc.ascii_rtrim, str.rstrip),
     "left": _rows(lambda text, count: text[: max(count, 0)]),
     "right": _rows(lambda text, count: text[-count:] if count > 0 else ""),
     "repeat": _rows(lambda text, count: text * max(count, 0)),

@@ -241,6 +241,8 @@ FUNCTIONS: dict[str, Signature] = {
     # text
     **_many("length octet_length bit_length", Signature((_text,), INTEGER)),
     **_many("upper lower reverse initcap", Signature((STRING,), STRING)),
+    # for rows of Spark: other text than ASCII raises
+    **_many("ascii_upper ascii_lower", Signature((STRING,), STRING)),
     **_many("trim ltrim rtrim", Signature((STRING, STRING), STRING, required=1)),
     **_many("left right repeat", Signature((STRING, INTEGER), STRING)),
     **_many("lpad rpad", Signature((STRING, INTEGER, STRING), STRING, required=2)),

@@ -14,7 +14,13 @@ from typing import Any
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.storage.settings.hdfs import is_hdfs_setting, settings_of_hdfs
 from delta_ds.kernel.storage.settings.record import Refused, Setting, find, put
-from delta_ds.kernel.storage.settings.vocabulary import owner, place, unknown_option, vocabulary
+from delta_ds.kernel.storage.settings.vocabulary import (
+    names_java_class,
+    owner,
+    place,
+    unknown_option,
+    vocabulary,
+)
 from delta_ds.kernel.storage.store_options import STORE_OPTIONS, is_cloud_name, is_hadoop_setting
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.records import dataclass
@@ -44,6 +50,8 @@ def to_filesystem_options(address: Address, given: Mapping[str, Any]) -> dict[st
     found: dict[tuple[str, ...], _Value] = {}
     account = _account_named(address, given)
     for name, value in given.items():
+        if names_java_class(name, value, address):
+            continue
         setting = _setting(address, name)
         if value is None:
             continue

@@ -13,7 +13,7 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.storage.settings import azure, gcs, hdfs, s3
 from delta_ds.kernel.storage.settings.record import Refused, Setting
 from delta_ds.kernel.storage.store_options import STORE_OPTIONS
-from delta_ds.kernel.storage.uri import Address
+from delta_ds.kernel.storage.uri import Address, parse_address
 from delta_ds.records import dataclass, field
 
 _MODULES: dict[str, ModuleType] = {"s3": s3, "abfs": azure, "gs": gcs, "hdfs": hdfs}
@@ -24,6 +24,11 @@ _BUCKET = re.compile(
     r"(?:\..+)?)"
 )
 _ACCOUNT = re.compile(r"(?P<rest>fs\.azure\..+?)\.(?P<of>[a-z0-9]+)\.(?:dfs|blob)\.[a-z0-9.]+")
+
+
+# How programs in Java are told which class reaches addresses of a scheme. Here the scheme itself says so.
+_JAVA_CLASS = re.compile(r"fs\.(?:abstractfilesystem\.)?(?P<scheme>[\w+-]+)\.impl(?P<more>\.disable\.cache)?")
+_PLAIN_CLASSES = ("org.apache.hadoop.", "com.google.cloud.hadoop.", "com.amazon.ws.emr.hadoop.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,32 @@ def place(name: str) -> tuple[str, str]:
     if match := _ACCOUNT.fullmatch(folded):
         return match["rest"], match["of"]
     return folded, ""
+
+
+def names_java_class(name: str, value: Any, address: Address) -> bool:
+    """Whether an option says by which class of Java a scheme is reached: nothing that a table is opened by.
+
+    Raises
+    ------
+    InvalidOptionError
+        The scheme is that of the table, and the class not the one that everybody reaches it by.
+
+    >>> from delta_ds.kernel.storage.uri import parse_address
+    >>> names_java_class("fs.lake.impl", "com.example.Lake", parse_address("s3://bucket/orders"))
+    True
+    """
+    match = _JAVA_CLASS.fullmatch(name.lower())
+    if match is None:
+        return False
+    scheme = match["scheme"]
+    of_table = (scheme if scheme == "file" else parse_address(f"{scheme}://x/y").scheme) == address.scheme
+    if of_table and match["more"] is None and not str(value).startswith(_PLAIN_CLASSES):
+        raise InvalidOptionError(
+            f"the option {name!r} names a class of Java for {address}, and this package reaches a store by its address "
+            "alone; leave it out if the class only opens the store",
+            parameters={"option": name},
+        )
+    return True
 
 
 def unknown_option(name: str, known: Iterable[str], who: str) -> InvalidOptionError:

@@ -2,39 +2,49 @@
 
 Spark hands a Python data source neither the columns of a query nor, up to 4.3, filters that hold for one of its scans
 alone. A client has the whole query when it sends it: each read in it gets the names that the query may mean columns by,
-and the conditions that all its rows have to fulfil. Both are hints of their own for each read; what is not understood
-means that all is read. Spark evaluates the query as it is.
+and the conditions that all its rows have to fulfil. Reads of one DataFrame get what any of them needs. What is not
+understood means that all is read, as of frames that are persistent. Spark evaluates the query as it is.
 """
 
 from __future__ import annotations
 
-import datetime as dt
+import copy
 import json
 import re
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from typing import Any
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, without_qualifier
+from delta_ds.kernel.format.expressions.tree import (
+    Call,
+    Expression,
+    conjunction,
+    conjuncts,
+    without_qualifier,
+)
 from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.filters import NEEDED, Needed
+from delta_ds.spark.base.filters import NEEDED, TARGET_FORMAT, Needed
 from delta_ds.spark.base.table_names import is_ours
+from delta_ds.spark.engines.connect.conditions import conditions_in, path_of_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # Kinds of relations that hand rows on as they are, but for some of them.
-_CHOOSING = frozenset(["limit", "offset", "tail", "sample", "repartition", "hint"])
-_CALLS = {
-    "==": "=", "=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>", "in": "in", "not": "not", "!": "not",
-    "isnull": "isnull", "isnotnull": "isnotnull", "or": "or", "and": "and",
-}  # fmt: skip
-_WORD = re.compile(r"`((?:[^`]|``)+)`|([^\W\d]\w*)")
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+_CHOOSING = frozenset(["limit", "offset", "tail", "sample", "repartition"])
+# Names may begin with digits.
+_WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 # All columns, but not a product, and not `count(*)`.
 _STAR = re.compile(r"(?:^|[,(.]|\bdistinct\b|\ball\b)\s*\*", re.IGNORECASE)
 _COUNT = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
-_QUERY = re.compile(r"\bselect\b|\bfrom\b|\btable\b|\bvalues\b", re.IGNORECASE)
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+# Queries; names that are computed; comments, which may stand before a star; names in double quotes, by a setting.
+_MORE = re.compile(r"\b(?:select|from|table|values|identifier)\b|/\*|--|\"", re.IGNORECASE)
+# `ORDER BY 2`, `ORDER BY ALL`.
+_PLACE = re.compile(r"\s*(?:\d+|all)\s*", re.IGNORECASE)
+# What a pattern has and a name has not: by a setting, names in backticks are patterns.
+_PATTERN = re.compile(r"[^\w\s]")
 
 
 class _AllColumns(Exception):  # noqa: N818 - not an error
@@ -58,6 +68,11 @@ class _Wanted:
 
 
 _ALL = _Wanted()
+# Reads and what is needed of them, those of the same options together.
+_Reads: TypeAlias = "dict[bytes, list[tuple[Any, _Wanted]]]"
+_TRAVELS = ("versionasof", "timestampasof")
+# The ids of the plans of frames that servers keep the rows of.
+_persistent: set[int] = set()
 
 
 def tell_reads(relation: Any) -> None:
@@ -68,24 +83,88 @@ def tell_reads(relation: Any) -> None:
     relation
         `spark.connect.Relation`; is changed.
     """
-    _tell(relation, _ALL)
+    found: _Reads = {}
+    _tell(relation, _ALL, found)
+    for uses in found.values():
+        _tell_uses(uses)
 
 
-def _tell(relation: Any, wanted: _Wanted) -> None:
+def _tell_uses(uses: Sequence[tuple[Any, _Wanted]]) -> None:
+    """Tell the reads of one DataFrame the same: Spark makes one plan of them then, and they read one version."""
+    needed: Needed | None = Needed()
+    for _, wanted in uses:
+        if needed is not None:
+            more = wanted.needed
+            needed = None if more is None else needed.also(more.paths, more.words)
+    conditions = [conjunction(list(wanted.filters)) for _, wanted in uses]
+    filters: list[Expression] = []
+    if None not in conditions:
+        different = tuple(dict.fromkeys(part for part in conditions if part is not None))
+        filters = list(conjuncts(different[0] if len(different) == 1 else Call("or", different)))
+    if needed is None and not filters:
+        return
+    nonce = uuid.uuid4().hex
+    for read, _ in uses:
+        options = read.data_source.options
+        settings = next(name for name in options if name.lower() == SETTINGS_OPTION.lower())
+        travels = any(name.lower() in _TRAVELS for name in options)
+        told = (needed, filters) if travels else (needed, filters, nonce)
+        options[settings] = json.dumps({**json.loads(options[settings]), NEEDED: wire.encode(told)})
+
+
+def told(frame: DataFrame) -> DataFrame:
+    """A frame of a client whose reads are told, for calls that send it in another form than a query."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    return ConnectFrame(told_plan(frame._plan), frame.sparkSession)  # type: ignore[arg-type]
+
+
+def told_plan(plan: Any) -> Any:
+    """The same for a plan of a client."""
+
+    class Told(type(plan)):  # type: ignore[misc]
+        def plan(self, session: Any) -> Any:
+            relation = super().plan(session)
+            tell_reads(relation)
+            return relation
+
+    found = copy.copy(plan)
+    found.__class__ = Told
+    return found
+
+
+def persist(original: Callable[..., Any], frame: Any, arguments: dict[str, Any]) -> Any:
+    """`DataFrame.persist` of a client, which has queries on the frame find its rows where the server keeps them."""
+    kept = original(frame, **arguments)
+    _persistent.add(frame._plan._plan_id)
+    return kept
+
+
+def unpersist(original: Callable[..., Any], frame: Any, arguments: dict[str, Any]) -> Any:
+    """`DataFrame.unpersist` of a client."""
+    _persistent.discard(frame._plan._plan_id)
+    return original(frame, **arguments)
+
+
+def _tell(relation: Any, wanted: _Wanted, found: _Reads) -> None:
     kind = relation.WhichOneof("rel_type")
     if kind is None:
         return
     content: Any = getattr(relation, kind)
-    if kind == "read":
-        _tell_read(content, wanted)
+    if relation.common.plan_id in _persistent:
+        _note_all(relation, found)  # else it is another query to Spark
+    elif kind == "read":
+        _note_read(content, wanted, found)
     elif kind in _STEPS:
-        _STEPS[kind](content, wanted)
+        _STEPS[kind](content, wanted, found)
     elif kind in _CHOOSING:
         # Which rows come through depends on those that are there.
-        _tell(content.input, replace(wanted, filters=()))
-    elif kind != "with_relations":  # whose queries see columns of each other
+        _tell(content.input, replace(wanted, filters=()), found)
+    elif kind == "with_relations":
+        _note_all(content, found)  # its queries see columns of each other
+    else:
         for inner in _relations_in(content):
-            _tell(inner, _ALL)
+            _tell(inner, _ALL, found)
 
 
 def _relations_in(message: Any) -> list[Any]:
@@ -101,61 +180,102 @@ def _messages_in(message: Any) -> list[Any]:
     return found
 
 
-def _tell_read(read: Any, wanted: _Wanted) -> None:
+def _note_all(message: Any, found: _Reads) -> None:
+    for part in _messages_in(message):
+        if part.DESCRIPTOR.full_name == "spark.connect.Read":
+            _note_read(part, _ALL, found)
+        else:
+            _note_all(part, found)
+
+
+def _note_read(read: Any, wanted: _Wanted, found: _Reads) -> None:
     source = read.data_source
-    if not read.HasField("data_source") or read.is_streaming or not is_ours(source.format) or source.schema:
+    if not read.HasField("data_source") or read.is_streaming or not _is_ours(source.format) or source.schema:
         return
-    settings = next((name for name in source.options if name.lower() == SETTINGS_OPTION.lower()), None)
-    if settings is None or (wanted.needed is None and not wanted.filters):
-        return
-    facts = json.loads(source.options[settings])
-    facts[NEEDED] = wire.encode((wanted.needed, list(wanted.filters)))
-    source.options[settings] = json.dumps(facts)
+    if any(name.lower() == SETTINGS_OPTION.lower() for name in source.options):
+        found.setdefault(read.SerializeToString(deterministic=True), []).append((read, wanted))
+
+
+def _is_ours(name: str) -> bool:
+    return is_ours(name) or name == TARGET_FORMAT
 
 
 # --- relations
 
 
-def _filter(content: Any, wanted: _Wanted) -> None:
-    filters = (*wanted.filters, *_conjuncts(content.condition))
-    _tell(content.input, replace(_with(wanted, [content.condition]), filters=filters))
+def _filter(content: Any, wanted: _Wanted, found: _Reads) -> None:
+    filters = (*wanted.filters, *conditions_in(content.condition))
+    _tell(content.input, replace(_with(wanted, [content.condition]), filters=filters), found)
 
 
-def _project(content: Any, wanted: _Wanted) -> None:
-    _tell(content.input, _only(content.expressions))
+def _project(content: Any, wanted: _Wanted, found: _Reads) -> None:
+    stars = [part for part in content.expressions if part.WhichOneof("expr_type") == "unresolved_star"]
+    if any(star.unresolved_star.unparsed_target for star in stars):
+        # Of a table, or the fields of a column.
+        _tell(content.input, _ALL, found)
+        return
+    if not stars:
+        _tell(content.input, _only(content.expressions), found)
+        return
+    # All columns of which some are needed, and others that are made here.
+    made = [part for part in content.expressions if part not in stars]
+    _tell(content.input, _with(_loosely(wanted), made), found)
 
 
-def _aggregate(content: Any, wanted: _Wanted) -> None:
+def _aggregate(content: Any, wanted: _Wanted, found: _Reads) -> None:
     plain = content.group_type == type(content).GROUP_TYPE_GROUPBY
     parts = [*content.grouping_expressions, *content.aggregate_expressions]
-    _tell(content.input, _only(parts) if plain else _ALL)
+    _tell(content.input, _only(parts) if plain else _ALL, found)
 
 
-def _sort(content: Any, wanted: _Wanted) -> None:
-    _tell(content.input, _with(wanted, [order.child for order in content.order]))
+def _sort(content: Any, wanted: _Wanted, found: _Reads) -> None:
+    orders = [order.child for order in content.order]
+    below = _with(wanted, orders)
+    if any(map(_is_of_places, orders)):
+        below = replace(below, needed=None)
+    _tell(content.input, below, found)
 
 
-def _alias(content: Any, wanted: _Wanted) -> None:
+def _is_of_places(order: Any) -> bool:
+    """Whether Spark may take what rows are sorted by for the number of a column, or for all columns."""
+    kind = order.WhichOneof("expr_type")
+    texts = {"expression_string": "expression", "unresolved_attribute": "unparsed_identifier"}
+    text = getattr(getattr(order, kind), texts[kind]) if kind in texts else ""
+    return kind == "literal" or _PLACE.fullmatch(text) is not None
+
+
+def _hint(content: Any, wanted: _Wanted, found: _Reads) -> None:
+    _tell(content.input, _with(replace(wanted, filters=()), content.parameters), found)
+
+
+def _alias(content: Any, wanted: _Wanted, found: _Reads) -> None:
     filters = tuple(without_qualifier(part, content.alias) for part in wanted.filters)
-    _tell(content.input, replace(wanted, filters=filters))
+    _tell(content.input, replace(wanted, filters=filters), found)
 
 
-def _join(content: Any, wanted: _Wanted) -> None:
+def _join(content: Any, wanted: _Wanted, found: _Reads) -> None:
     below = replace(
         _with(wanted, [content.join_condition] if content.HasField("join_condition") else []), filters=()
     )
+    below = _loosely(below)
     if below.needed is not None:
-        # A name may be that of a column of the other side.
-        words = [name for path in below.needed.paths for name in path]
-        below = _Wanted(Needed(words=(*below.needed.words, *words, *content.using_columns)))
+        below = _Wanted(below.needed.also(words=content.using_columns))
     for side in (content.left, content.right):
-        _tell(side, below)
+        _tell(side, below, found)
 
 
 _STEPS = {
     "filter": _filter, "project": _project, "aggregate": _aggregate, "sort": _sort, "subquery_alias": _alias,
-    "join": _join,
+    "join": _join, "hint": _hint,
 }  # fmt: skip
+
+
+def _loosely(wanted: _Wanted) -> _Wanted:
+    """The same of rows in which a name may be none of a column: it may be one of the other side, or made above."""
+    if wanted.needed is None:
+        return _ALL
+    words = [name for path in wanted.needed.paths for name in path]
+    return _Wanted(Needed(words=(*wanted.needed.words, *words)))
 
 
 def _only(expressions: Sequence[Any]) -> _Wanted:
@@ -191,21 +311,41 @@ def _names(expression: Any, paths: list[tuple[str, ...]], words: list[str]) -> N
     if kind == "unresolved_attribute":
         if expression.unresolved_attribute.is_metadata_column:
             raise _AllColumns
-        paths.append(_path(expression.unresolved_attribute.unparsed_identifier))
+        paths.append(path_of_name(expression.unresolved_attribute.unparsed_identifier))
     elif kind == "expression_string":
-        text = expression.expression_string.expression
-        if _STAR.search(_COUNT.sub("", text)) or _QUERY.search(text):
-            raise _AllColumns
-        words += [quoted.replace("``", "`") or plain for quoted, plain in _WORD.findall(text)]
+        words += _words(expression.expression_string.expression)
     elif kind in ("unresolved_function", "alias", "cast", "literal", "sort_order", "window"):
-        counts = (
-            kind == "unresolved_function" and expression.unresolved_function.function_name.lower() == "count"
-        )
-        for inner in _expressions_in(getattr(expression, kind)):
-            if not (counts and inner.WhichOneof("expr_type") == "unresolved_star"):
+        if not _counts_rows(expression):
+            for inner in _expressions_in(getattr(expression, kind)):
                 _names(inner, paths, words)
     else:
         raise _AllColumns
+
+
+def _words(text: str) -> list[str]:
+    """The words of SQL text, which may be names of columns.
+
+    Raises
+    ------
+    _AllColumns
+        It may mean columns by something else.
+    """
+    if _STAR.search(_COUNT.sub("", text)) or _MORE.search(text):
+        raise _AllColumns
+    found = _WORD.findall(text)
+    if any(_PATTERN.search(quoted) for quoted, _ in found):
+        raise _AllColumns
+    return [quoted or plain for quoted, plain in found]
+
+
+def _counts_rows(expression: Any) -> bool:
+    """Whether it is `count(*)`, which has no need of a column; others with a star are of all columns."""
+    function = expression.unresolved_function
+    if function.function_name.lower() != "count" or function.is_distinct or len(function.arguments) != 1:
+        return False
+    (counted,) = function.arguments
+    is_star = counted.WhichOneof("expr_type") == "unresolved_star"
+    return is_star and not counted.unresolved_star.unparsed_target
 
 
 def _expressions_in(message: Any) -> list[Any]:
@@ -215,78 +355,3 @@ def _expressions_in(message: Any) -> list[Any]:
         is_whole = part.DESCRIPTOR.full_name == "spark.connect.Expression"
         found += [part] if is_whole else _expressions_in(part)
     return found
-
-
-def _path(identifier: str) -> tuple[str, ...]:
-    return tuple(quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(identifier))
-
-
-def _conjuncts(expression: Any) -> list[Expression]:
-    """The parts of a condition that are understood; the others count for nothing."""
-    kind = expression.WhichOneof("expr_type")
-    if kind == "expression_string":
-        from delta_ds.spark.engines.seam.connect_expressions import usable_parts
-
-        return usable_parts(expression.expression_string.expression)
-    function = expression.unresolved_function
-    if kind == "unresolved_function" and function.function_name.lower() == "and":
-        return [part for argument in function.arguments for part in _conjuncts(argument)]
-    tree = _tree(expression)
-    return [] if tree is None else [tree]
-
-
-def _tree(expression: Any) -> Expression | None:
-    """An expression of the kernel; None: it may be something else to Spark."""
-    kind = expression.WhichOneof("expr_type")
-    if kind == "unresolved_attribute":
-        attribute = expression.unresolved_attribute
-        path = _path(attribute.unparsed_identifier)
-        return None if attribute.is_metadata_column or not path else Column(path)
-    if kind == "literal":
-        return _literal(expression.literal)
-    if kind != "unresolved_function" or expression.unresolved_function.is_user_defined_function:
-        return None
-    name = _CALLS.get(expression.unresolved_function.function_name.lower())
-    parts = [_tree(argument) for argument in expression.unresolved_function.arguments]
-    known = tuple(part for part in parts if part is not None)
-    if name is None or len(known) < len(parts) or (name == "in" and len(known) < 2):
-        return None
-    return Call(name, known)
-
-
-def _literal(literal: Any) -> Expression | None:
-    kind = literal.WhichOneof("literal_type")
-    try:
-        value = _VALUES[kind](getattr(literal, kind))
-    except (KeyError, ArithmeticError, ValueError):
-        return None
-    return Literal(value)
-
-
-def _days(value: int) -> dt.date:
-    return (_EPOCH + dt.timedelta(days=value)).date()
-
-
-def _microseconds(value: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(microseconds=value)
-
-
-def _finite(value: float) -> float:
-    if value != value or value in (float("inf"), float("-inf")):
-        raise ValueError(value)
-    return value
-
-
-_VALUES: Mapping[str, Any] = {
-    "boolean": bool,
-    "byte": int,
-    "short": int,
-    "integer": int,
-    "long": int,
-    "double": _finite,
-    "string": str,
-    "decimal": lambda value: Decimal(value.value),
-    "date": _days,
-    "timestamp": _microseconds,
-    "timestamp_ntz": lambda value: _microseconds(value).replace(tzinfo=None),
-}

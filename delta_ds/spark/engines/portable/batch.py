@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 class Pin:
     """The versions that `schema()` resolved, which all later steps of a read use.
 
-    `first` is None but for a change feed.
+    `first` is None but for a change feed, and so is `columns_of`, the version whose columns it has.
     """
 
     first: int | None
     last: int
+    columns_of: int | None = None
 
 
 class Rows:
@@ -161,12 +162,11 @@ class DeltaReader(DataSourceReader):
 
     def skip_by(self, filters: Sequence[Expression]) -> None:
         """Skip files by conditions that all rows have to fulfil which count, not bound; Spark evaluates them."""
-        from delta_ds.kernel.format.expressions.bind import bind
         from delta_ds.spark.base.filters import bound_filters
 
-        schema, zone = self._reading.table_schema, self._time_zone or self._session_zone
-        if schema is not None and zone is not None:
-            self._predicate = bound_filters(filters, schema, lambda part: bind(part, schema, zone))
+        schema = self._reading.table_schema
+        if schema is not None:
+            self._predicate = bound_filters(filters, schema)
             self._plan = self._reading.plan(self._columns, self._predicate)
 
     def _push_filters(self, filters: list[Filter]) -> list[Filter]:

@@ -16,6 +16,7 @@ from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_INSERT
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.engines.connect.needed import told
 from delta_ds.spark.engines.seam.connect_expressions import ConnectExpressions
 from delta_ds.spark.engines.seam.engine import CONNECT
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
@@ -119,7 +120,7 @@ class Connect:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.expressions = ConnectExpressions()
+        self.expressions = ConnectExpressions(spark)
         self.writes = ConnectWrites()
 
     # --- rows
@@ -170,7 +171,7 @@ class Connect:
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
         # What is only cached is computed again where the server does not know the plan for the same.
-        yield frame.localCheckpoint(eager=True)
+        yield told(frame).localCheckpoint(eager=True)
 
     def variable_bytes(self, frame: DataFrame) -> None:
         """None."""

@@ -10,32 +10,31 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.dml import UNSUPPORTED_SUBQUERY
-from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.expressions.tree import (
-    Call,
     Expression,
     columns,
     conjuncts,
-    postorder,
     without_qualifier,
 )
+from delta_ds.kernel.format.options.session_facts import ANSI
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
+from delta_ds.spark.base.filters import means_one_thing, moves, parsed_text, usable_parts
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType as SparkDataType
-
-# Calls whose value changes with each binding.
-_MOVING = ("current_timestamp", "current_date")
 
 
 class ConnectExpressions:
     """See `Expressions`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
     # --- resolving
 
@@ -73,7 +72,14 @@ class ConnectExpressions:
     def predicates(
         self, condition: Resolved, schema: StructType, timezone: str, alias: str | None
     ) -> Sequence[Expression]:
-        return usable_parts(condition.source, alias)
+        return self._in_this_mode(usable_parts(condition.source, alias), schema)
+
+    def _in_this_mode(self, parts: Iterable[Expression], schema: StructType) -> list[Expression]:
+        """Those that mean in this session what they mean to the kernel, which knows the ANSI mode alone."""
+        found = list(parts)
+        if str(self._spark.conf.get(ANSI)).lower() == "true":
+            return found
+        return [part for part in found if means_one_thing(part, schema)]
 
     def column_ids(self, frame: DataFrame) -> Sequence[int]:
         return ()
@@ -88,12 +94,13 @@ class ConnectExpressions:
     ) -> list[Expression]:
         if alias is None:
             return []
-        parts = (p for whole in _parsed(condition.source, None) for p in conjuncts(whole) if not _moves(p))
-        return [
+        parts = (p for whole in parsed_text(condition.source, None) for p in conjuncts(whole) if not moves(p))
+        of_table = (
             without_qualifier(part, alias)
             for part in parts
             if all(len(c.path) > 1 and c.path[0].lower() == alias.lower() for c in columns(part))
-        ]
+        )
+        return self._in_this_mode(of_table, schema)
 
     def equal_keys(
         self, condition: Resolved, rows: DataFrame, source: DataFrame
@@ -101,7 +108,7 @@ class ConnectExpressions:
         return ()
 
     def columns_read(self, condition: Resolved, alias: str | None) -> set[str] | None:
-        parts = _parsed(condition.source, alias)
+        parts = parsed_text(condition.source, alias)
         return {column.path[0] for part in parts for column in columns(part)} if parts else None
 
     def functions_of_rows(self, sources: Iterable[object], alias: str | None) -> Sequence[Expression] | None:
@@ -116,8 +123,8 @@ class ConnectExpressions:
             if isinstance(source, Column):
                 return None
             if isinstance(source, str):
-                found = _parsed(f"({source}) IS NULL", alias)
-                if not found or any(map(_moves, found)):
+                found = parsed_text(f"({source}) IS NULL", alias)
+                if not found or any(map(moves, found)):
                     return None
                 trees += found
         return trees
@@ -184,27 +191,3 @@ def _has_subquery(source: Any) -> bool:
         return sqlglot.parse_one(source, read="spark").find(exp.Query) is not None
     except sqlglot.errors.SqlglotError:
         return False
-
-
-def _parsed(source: Any, alias: str | None) -> list[Expression]:
-    """The tree of SQL text, without the table's name before its columns; none of what the kernel does not know."""
-    from delta_ds.kernel.format.expressions.sql import parse_predicate
-
-    if not isinstance(source, str):
-        return []
-    try:
-        tree = parse_predicate(source)
-    except DeltaError:
-        # Spark understands more than the kernel; then no file is skipped.
-        return []
-    return [without_qualifier(tree, alias) if alias else tree]
-
-
-def usable_parts(source: Any, alias: str | None = None) -> list[Expression]:
-    """The conjuncts of a condition in SQL text that mean the same whenever they are evaluated."""
-    return [part for whole in _parsed(source, alias) for part in conjuncts(whole) if not _moves(part)]
-
-
-def _moves(tree: Expression) -> bool:
-    """Whether an expression depends on the current time, whose value changes with each binding."""
-    return any(isinstance(node, Call) and node.name in _MOVING for node in postorder(tree))

@@ -185,3 +185,10 @@ def test_table_like_another_supports_what_that_supports(spark: SparkSession, sch
         for t in ("old", "like_old")
     ]
     assert versions[0] == versions[1]
+
+
+def test_field_of_a_struct_partitions_no_table(spark: SparkSession, schema: str) -> None:
+    with pytest.raises(PySparkException) as raised:
+        spark.sql("CREATE TABLE t (`s.x` INT, s STRUCT<x: INT>) USING delta PARTITIONED BY (s.x)")
+    assert raised.value.getCondition() == "DELTA_OPERATION_NOT_ALLOWED"
+    assert not spark.catalog.tableExists("t")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import datetime
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.bind import bind
+from delta_ds.kernel.format.expressions.coercion import arithmetic_type, exact_type
 from delta_ds.kernel.format.expressions.evaluate import can_evaluate, constant, evaluate
 from delta_ds.kernel.format.expressions.functions_time import format_time
 from delta_ds.kernel.format.expressions.sql import parse_predicate
@@ -29,6 +32,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     arrow_schema,
+    arrow_type,
 )
 
 NOTHING = StructType(())
@@ -489,3 +493,53 @@ def test_date_format_of_many_moments_is_that_of_each(pattern: str) -> None:
     data = pa.RecordBatch.from_arrays([pa.array([*moments, None], pa.timestamp("us"))], ["t"])
     bound = bind(parse_predicate(f"date_format(t, '{pattern}')"), schema, predicate=False)
     assert evaluate(bound, data).to_pylist() == [*(format_time(m, pattern) for m in moments), None]
+
+
+@given(
+    kinds=st.tuples(*[st.tuples(st.integers(1, 20), st.integers(0, 9)).filter(lambda t: t[0] >= t[1])] * 2),
+    numbers=st.lists(st.tuples(st.integers(), st.integers()), min_size=1, max_size=5),
+    operator=st.sampled_from("+-*"),
+)
+def test_sums_and_products_of_decimals_are_exact_and_of_sparks_type(
+    kinds: tuple[tuple[int, int], ...], numbers: list[tuple[int, int]], operator: str
+) -> None:
+    left, right = (DecimalType(precision, scale) for precision, scale in kinds)
+    schema = StructType((StructField("a", left), StructField("b", right)))
+    rows = []
+    for pair in numbers:
+        unscaled = (
+            n % 10**k.precision * (1 if n >= 0 else -1) for n, k in zip(pair, (left, right), strict=True)
+        )
+        rows.append([Decimal(n).scaleb(-k.scale) for n, k in zip(unscaled, (left, right), strict=True)])
+    columns = [
+        pa.array([*values, None], arrow_type(k))
+        for values, k in zip(zip(*rows, strict=True), (left, right), strict=True)
+    ]
+    data = pa.RecordBatch.from_arrays(columns, ["a", "b"])
+    bound = bind(parse_predicate(f"a {operator} b"), schema, predicate=False)
+    assert bound.type == arithmetic_type(operator, left, right)[2]
+    with localcontext() as context:
+        context.prec = 100
+        exact = {"+": [a + b for a, b in rows], "-": [a - b for a, b in rows], "*": [a * b for a, b in rows]}
+    if exact_type(operator, left, right) is None:
+        return  # digits are given up
+    assert evaluate(bound, data).to_pylist() == [*exact[operator], None]
+    assert evaluate(bound, data).type == arrow_type(bound.type)
+
+
+@given(st.lists(st.one_of(st.none(), st.text(" aZ\tß\u00a0", max_size=4)), min_size=1))
+def test_texts_of_a_column_change_as_each_of_them(texts: list[str | None]) -> None:
+    schema = StructType((StructField("s", STRING),))
+    data = pa.RecordBatch.from_pydict({"s": texts}, arrow_schema(schema))
+    changes = {"upper": str.upper, "lower": str.lower}
+    changes |= {name: lambda t, how=how: how(t, " ") for name, how in
+                (("trim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip))}  # fmt: skip
+    for name, change in changes.items():
+        bound = bind(parse_predicate(f"{name}(s)"), schema, predicate=False)
+        assert evaluate(bound, data).to_pylist() == [None if t is None else change(t) for t in texts]
+    bound = bind(parse_predicate("ascii_upper(s)"), schema, predicate=False)
+    if all(t is None or t.isascii() for t in texts):
+        assert evaluate(bound, data).to_pylist() == [t and t.upper() for t in texts]
+    else:
+        with pytest.raises(PredicateError, match="ASCII"):
+            evaluate(bound, data)

@@ -294,6 +294,34 @@ def test_a_mistyped_name_is_refused_with_the_nearest_one(path: str, name: str, n
         open_storage(path, {name: "x"})
 
 
+JAVA_CLASSES = [
+    ("s3a", S3, "org.apache.hadoop.fs.s3a.S3AFileSystem"),
+    ("s3", S3, "com.amazon.ws.emr.hadoop.fs.EmrFileSystem"),
+    ("abfss", AZURE, "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem"),
+    ("gs", GCS, "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"),
+    ("file", "/tmp/no table", "org.apache.hadoop.fs.LocalFileSystem"),
+]
+
+
+@pytest.mark.parametrize(("scheme", "path", "usual"), JAVA_CLASSES)
+def test_a_class_of_java_is_passed_over_if_it_is_the_usual_one_or_of_another_scheme(
+    scheme: str, path: str, usual: str
+) -> None:
+    given = {
+        f"fs.{scheme}.impl": usual,
+        f"fs.AbstractFileSystem.{scheme}.impl": usual,
+        f"fs.{scheme}.impl.disable.cache": "true",
+        "fs.lake.impl": "com.example.LakeFileSystem",
+    }
+    assert open_storage(path, given).url == open_storage(path).url
+
+
+@pytest.mark.parametrize(("scheme", "path", "usual"), JAVA_CLASSES)
+def test_another_class_of_java_for_the_table_is_refused(scheme: str, path: str, usual: str) -> None:
+    with pytest.raises(InvalidOptionError, match=rf"'fs.{scheme}.impl' names a class of Java for"):
+        open_storage(path, {f"fs.{scheme}.impl": "com.example.Encrypting"})
+
+
 @pytest.mark.parametrize(
     ("path", "given", "says"),
     [
