@@ -95,8 +95,8 @@ _FUNCTIONS = _names(
         ),
         "kernel.transaction.alter.schema_change": "replace_columns replace_columns_of_empty",
         "kernel.commands.convert_to_delta": "convert_to_delta",
-        "kernel.commands.dml.candidates": "all_evaluable candidate_files distinct_partitions usable_predicate "
-        "with_row_counts",
+        "kernel.commands.dml.candidates": "all_evaluable candidate_files covered_files distinct_partitions "
+        "usable_predicate with_row_counts",
         "kernel.commands.dml.commit": "discard_folder",
         "kernel.commands.dml.plan": "check_changeable evolve_table generated_columns plan_dml "
         "plan_replacement special_columns",

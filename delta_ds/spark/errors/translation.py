@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 
 _C = TypeVar("_C", bound=type)
+_S = TypeVar("_S", bound="PySparkException")
+# Marks classes of errors that pyspark itself makes, of what the JVM says.
+_OF_JAR = "_delta_ds_of_jar"
 
 # What of an error's parameters travels with its text.
 _PARAMETERS = "with parameters "
@@ -143,6 +146,42 @@ def _unpickle(
     return as_spark_error(ours(text, condition=condition, parameters=parameters), spark)
 
 
+def class_of_jar(ours: type[DeltaError], spark: type[_S]) -> type[_S]:
+    """The class of what code of delta-spark raises in a JVM: pyspark makes it as its own, and it is one of ours too.
+
+    Parameters
+    ----------
+    ours
+        The class of the same name.
+    spark
+        What pyspark makes of errors of this kind of session. An error is made by its arguments, and says what it says.
+
+    >>> from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+    >>> kind = class_of_jar(exceptions.ConcurrentAppendException, SparkConnectGrpcException)
+    >>> error = kind("[DELTA_X] files were added", errorClass="DELTA_X", messageParameters={"partition": "a=1"})
+    >>> isinstance(error, exceptions.ConcurrentAppendException), error.condition, error.text, error.parameters
+    (True, 'DELTA_X', 'files were added', {'partition': 'a=1'})
+    """
+
+    def initialize(error: Any, *arguments: Any, **keywords: Any) -> None:
+        spark.__init__(error, *arguments, **keywords)
+        condition, text = error.getCondition(), spark.__str__(error)
+        parameters = dict(error.getMessageParameters() or {})
+        ours.__init__(error, text.removeprefix(f"[{condition}] "), condition=condition, parameters=parameters)
+
+    members = {
+        "__init__": initialize,
+        "__module__": ours.__module__,
+        "__doc__": ours.__doc__,
+        # Without what pyspark knows of it besides, which does not travel.
+        "__reduce__": lambda error: ours(
+            error.text, condition=error.condition, parameters=error.parameters
+        ).__reduce__(),
+        _OF_JAR: True,
+    }
+    return type(ours.__name__, (spark, ours), members)
+
+
 def _parameter_text(value: object) -> str:
     if isinstance(value, str):
         return value
@@ -172,7 +211,7 @@ def as_delta_error(exception: BaseException) -> DeltaError | None:
     >>> as_delta_error(RuntimeError(text))
     SchemaError('[DELTA_INVALID_SCHEMA] no columns')
     """
-    if isinstance(exception, DeltaError):
+    if isinstance(exception, DeltaError) and not hasattr(exception, _OF_JAR):
         return exception
     text = str(exception)
     innermost: DeltaError | None = None
@@ -192,6 +231,8 @@ def as_delta_error(exception: BaseException) -> DeltaError | None:
         innermost = (kind if is_ours else DeltaError)(
             message, condition=raised["condition"], parameters=parameters
         )
+    if innermost is None and isinstance(exception, DeltaError):
+        return exception
     return (
         innermost or _find_row_error(exception) or find_read_failure(exception) or explain_failure(exception)
     )

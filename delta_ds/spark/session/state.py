@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -201,10 +202,26 @@ def install(connect: bool) -> None:
 
     @functools.wraps(original)
     def replacement(*arguments: Any, **keywords: Any) -> BaseException:
-        return convert_exception(original, *arguments, **keywords)
+        return convert_exception(getattr(replacement, _ORIGINAL), *arguments, **keywords)
 
     setattr(replacement, _ORIGINAL, original)
     setattr(module, _NAME, replacement)
+
+
+def put_beneath(make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Let pyspark convert what the JVM throws by another function, which stays when sessions are given back.
+
+    Parameters
+    ----------
+    make
+        Makes it of the one that pyspark has. What it gives is looked at by `install`, whichever of both comes first.
+    """
+    module = _module(connect=False)
+    top = getattr(module, _NAME)
+    if hasattr(top, _ORIGINAL):
+        setattr(top, _ORIGINAL, make(getattr(top, _ORIGINAL)))
+    else:
+        setattr(module, _NAME, make(top))
 
 
 def uninstall(connect: bool) -> None:

@@ -20,7 +20,7 @@ from delta_ds.conditions.catalog import (
     VIEW_NOT_A_TABLE,
 )
 from delta_ds.events.spark import ANSWER_FAILED
-from delta_ds.exceptions import DeltaError, NotADeltaTableError
+from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError, NotADeltaTableError
 from delta_ds.kernel.format.operations import DELETE, MERGE, UPDATE
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.redaction import redacted
@@ -33,7 +33,7 @@ from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.engines.classic.jvm import Jvm, java_error
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
-from delta_ds.spark.session.catalog.classes import session_of
+from delta_ds.spark.session.catalog.classes import conflict, session_of
 from delta_ds.spark.session.catalog.entries import Entry, check_address
 from delta_ds.spark.session.catalog.named import named_catalog, place_options, schemas_of, tables_of
 from delta_ds.spark.session.catalog.tables import (
@@ -58,7 +58,7 @@ from delta_ds.spark.sql.partitions import SHOW_PARTITIONS, partition_columns, sh
 from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
-from delta_ds.spark.sql.table_changes import changes_plan
+from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -155,7 +155,10 @@ def _thrown(jvm: Jvm, what: str, error: Exception) -> JavaValue:
     ours = as_delta_error(error)
     if ours is not None:
         # In the form from which it is made again where pyspark converts failures.
-        return spark_exception(report_text(ours))
+        text = report_text(ours)
+        if isinstance(ours, DeltaConcurrentModificationException):
+            return conflict(jvm, ours, text)
+        return spark_exception(text)
     origin = java_error(error)
     if isinstance(origin, Py4JJavaError):
         return origin.java_exception
@@ -390,6 +393,7 @@ _ANSWERS: Mapping[str, Callable[..., object]] = {
     "stream_mode": check_stream_mode,
     "parse": _parse,
     "table_function": changes_plan,
+    "feed_of_name": feed_of_name,
     "answer": _answer,
     "run": _run,
 }

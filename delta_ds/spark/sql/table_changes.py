@@ -5,6 +5,7 @@ Source: delta-spark, `DeltaTableValueFunctions`, `CDCNameBased`, `CDCPathBased`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from delta_ds.conditions.catalog import (
 from delta_ds.spark.engines.classic.function import Constant, constant_argument
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.session.catalog.places import find_table, name_parts
+from delta_ds.spark.session.catalog.tables import table_held
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
@@ -44,6 +46,19 @@ def changes_plan(spark: SparkSession, name: str, expressions: JavaObject) -> Jav
         constant_argument(jvm, function, expressions.apply(number)) for number in range(expressions.size())
     ]
     return jvm.logical_plan(_changes(spark, function, arguments))
+
+
+def feed_of_name(spark: SparkSession, table: str, options: str) -> JavaObject:
+    """The plan of a read by name whose options ask for the change feed.
+
+    Parameters
+    ----------
+    table
+        The id by which the table is held.
+    options
+        Of the read, in JSON.
+    """
+    return Jvm.of(spark).logical_plan(read(spark, {**table_held(table).options, **json.loads(options)}))
 
 
 def _changes(spark: SparkSession, function: str, arguments: Sequence[Constant]) -> DataFrame:

@@ -101,6 +101,33 @@ def test_parameters_and_change_feeds_reach_the_server_s_parser(server: Client) -
     assert server(program) == [[(2, "delete"), (2, "insert"), (3, "insert")], [(2,)]]
 
 
+def test_a_read_by_name_whose_options_ask_for_it_is_a_change_feed(server: Client) -> None:
+    """Of a client that registered nothing, so the server is asked with the options of the relation."""
+
+    def program(spark: SparkSession) -> list[Any]:
+        session = another_session()
+        run(
+            session,
+            "CREATE TABLE feed USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') AS SELECT 1 AS id",
+            "DELETE FROM feed",
+        )
+        reader = session.read.option("readChangeFeed", "true").option("startingVersion", 1)
+        (detail,) = session.sql("DESCRIBE DETAIL feed").collect()
+        wanted = ["feed.id", "_change_type", "_commit_version"]
+        return [
+            list(map(tuple, reader.table("feed").select(*wanted).collect())),
+            list(map(tuple, reader.table(f"delta.`{detail.location}`").select(*wanted[1:]).collect())),
+            run(
+                session,
+                "SELECT feed._change_type FROM feed WITH (readChangeFeed = 'true', startingVersion = 1)",
+            ),
+            run(session, "SELECT count(*) FROM feed WITH (readChangeFeed = 'false')"),
+        ]
+
+    deleted = ("delete", 1)
+    assert server(program) == [[(1, *deleted)], [deleted], [[("delete",)]], [[(0,)]]]
+
+
 def test_the_function_of_paths_is_the_registered_session_s_own(server: Client) -> None:
     failure = server.failure(run, "SELECT * FROM pydelta('/p')")
     assert "UNRESOLVABLE_TABLE_VALUED_FUNCTION" in failure.text

@@ -81,13 +81,13 @@ builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "fa
 builder = builder.config("spark.driver.memory", "1g").config("spark.sql.shuffle.partitions", "2")
 spark = builder.config("spark.sql.warehouse.dir", sys.argv[1] + "/warehouse").getOrCreate()
 
-def refused(text):
+def is_known():
     try:
-        spark.sql(text).collect()
+        spark.sql("VACUUM nothing DRY RUN").collect()
     except Exception as error:
-        return str(error).partition("]")[0].lstrip("[").partition(".")[0]
+        return "PARSE_SYNTAX_ERROR" not in str(error)
 
-print("BEFORE", refused("CREATE TABLE t (a INT) USING delta"), flush=True)
+print("BEFORE", is_known(), flush=True)
 for turn in range(2):
     registration = delta_ds.register(spark)
     print("SQL", registration.session, registration.sql, flush=True)
@@ -102,7 +102,7 @@ for turn in range(2):
           spark.sql(f"SELECT count(*) FROM t{turn} VERSION AS OF 1").collect()[0][0],
           [row.operation for row in spark.sql(f"DESCRIBE HISTORY t{turn}").collect()], flush=True)
     delta_ds.unregister(spark)
-    print("AFTER", refused(f"VACUUM t{turn} DRY RUN"), refused("CREATE TABLE u (a INT) USING delta"), flush=True)
+    print("AFTER", is_known(), flush=True)
 os._exit(0)
 """
 
@@ -120,9 +120,9 @@ def test_register_gives_a_server_in_this_process_what_a_classic_session_gets(tmp
     turn = [
         "SQL connect on: the server's: all of its sessions have a catalog for Delta tables",
         "ROWS [(3, 'x'), (20, 'y')] 2 2 ['DELETE', 'UPDATE', 'WRITE', 'WRITE', 'CREATE TABLE']",
-        "AFTER PARSE_SYNTAX_ERROR DATA_SOURCE_NOT_FOUND",
+        "AFTER False",
     ]
-    assert told == ["BEFORE DATA_SOURCE_NOT_FOUND", *turn, *turn], done.stderr[-4000:]
+    assert told == ["BEFORE False", *turn, *turn], done.stderr[-4000:]
 
 
 def test_tables_are_changed_as_elsewhere(tmp_path: Path) -> None:

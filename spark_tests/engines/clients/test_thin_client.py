@@ -135,4 +135,8 @@ def test_functions_of_the_client(answers: dict[str, Any]) -> None:
 
 
 def test_errors_have_their_classes(answers: dict[str, Any]) -> None:
-    assert answers["errors"] == []
+    assert answers["errors"] == [
+        ["NotADeltaTableError", "DELTA_MISSING_DELTA_TABLE"],
+        ["VersionNotFoundError", "DELTA_CANNOT_RESTORE_TABLE_VERSION"],
+        ["SchemaError", "DELTA_METADATA_MISMATCH"],
+    ]

@@ -143,6 +143,17 @@ def test_spark_parts_that_write_print_their_tables() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @full_form
+def test_connect_part_prints_a_line_for_each_of_its_cases() -> None:
+    command = [sys.executable, "-m", "benchmarks.run", "--rounds", "1", "--rows", "8000", "--only", "connect"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "## Spark Connect" in done.stdout
+    assert all(f"| {case} |" in done.stdout for case in ("count", "join of two ranges", "append", "merge"))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@full_form
 def test_native_part_prints_a_table_for_each_of_its_cases() -> None:
     command = [sys.executable, "-m", "benchmarks.run", "--rounds", "1", "--rows", "2000", "--files", "60"]
     done = subprocess.run([*command, "--only", "native"], cwd=ROOT, capture_output=True, text=True)

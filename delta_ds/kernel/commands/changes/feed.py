@@ -132,10 +132,14 @@ def open_changes(
     timezone: str = "UTC",
     net: str | None = None,
     keys: Sequence[str] | None = None,
+    newest: int | None = None,
 ) -> ChangeFeed:
-    """The feed of a range; arguments and errors as for `DeltaLog.changes`."""
+    """The feed of a range; arguments and errors as for `DeltaLog.changes`.
+
+    `newest` is the version that counts as the newest, for a read that was begun before.
+    """
     kind = check_net(net, keys)
-    latest = open_snapshot(storage)
+    latest = open_snapshot(storage, newest)
     listing = list_log(storage)
     if starting_timestamp is not None:
         start = _first_from(storage, listing, latest.table_state, history.milliseconds(starting_timestamp))
@@ -172,6 +176,8 @@ class ChangeFeed:
     ----------
     start, end
         The first and last version, inclusive.
+    columns_of
+        The version whose columns it has.
     net, keys
         What becomes of the changes of a key (`net`, `latest`), and its columns; None and none where each change counts.
     """
@@ -194,7 +200,9 @@ class ChangeFeed:
         self._listing = listing
         self._latest = latest
         self._check_log()
-        self._snapshot = latest if end == latest.version else self._read_by(open_snapshot(storage, end))
+        self._at_end = latest if end == latest.version else open_snapshot(storage, end)
+        self._snapshot = self._read_by(self._at_end)
+        self.columns_of = self._snapshot.version
         files = [listing.commits[version] for version in self._versions]
         self._commits = read_commits(storage, files)
         self._check_range()
@@ -231,7 +239,7 @@ class ChangeFeed:
 
     def _check_range(self) -> None:
         """Refuse a range in which changes were not always recorded, or whose schemas do not fit."""
-        first = self._snapshot if self.start == self.end else open_snapshot(self.storage, self.start)
+        first = self._at_end if self.start == self.end else open_snapshot(self.storage, self.start)
         self._first = first.metadata
         self._check_recorded(self._first, self.start)
         changed: list[int] = []

@@ -160,6 +160,15 @@ def _is_sql(text: str) -> bool:
     return True
 
 
+def _check_no_time(clause: RowExpression, kind: _Kind) -> None:
+    """Refuse the current time, which stands in the expression's tree as a constant."""
+    from delta_ds.kernel.format.expressions.sql import parse_definition
+
+    for call in _calls(parse_definition(clause.text)):
+        if call.name.lower() in _TIMES:
+            raise kind.not_deterministic(clause=clause, expression=clause.text, function=call.name.lower())
+
+
 def _check_functions(clause: RowExpression, kind: _Kind) -> None:
     for call in _calls(clause.tree):
         name = call.name.lower()
@@ -234,6 +243,7 @@ def _check_generated(field: StructField, schema: StructType, table: str) -> None
     owner, text = f"generated column {field.name} of {table}", str(field.metadata[GENERATION_EXPRESSION])
     clause = _parse_clause(owner, text, _GENERATED)
     _check_functions(clause, _GENERATED)
+    _check_no_time(clause, _GENERATED)
     plain = StructType(tuple(f for f in schema if GENERATION_EXPRESSION not in f.metadata))
     unknown = sorted({c.path[0] for c in columns(clause.tree) if plain.find(c.path[0]) is None})
     if unknown:

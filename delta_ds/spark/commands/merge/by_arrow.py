@@ -25,9 +25,10 @@ from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET
 from delta_ds.kernel.commands.merge.source import MergeSource, read_source
 from delta_ds.kernel.format.expressions.arrays import values_of
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, conjuncts
+from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
-from delta_ds.kernel.format.schema.column_paths import HIDDEN, find, show
+from delta_ds.kernel.format.schema.column_paths import HIDDEN, find
 from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
@@ -37,6 +38,7 @@ from delta_ds.spark.commands.merge.plan import ResolvedClause
 from delta_ds.spark.commands.merge.rows import Sides
 from delta_ds.spark.commands.merge.sides import Side, has_usable_bounds
 from delta_ds.spark.commands.predicates import bound_alike, demands_on_target
+from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, cast_alike
 from delta_ds.spark.errors.row_errors import without_metadata
 
@@ -132,7 +134,7 @@ def kernel_merge(target: DmlTarget, sides: Sides, special: SpecialColumns) -> ke
         conditions,
         tuple(translation.clause(clause) for clause in plan.clauses),
         translation.computed,
-        (),
+        translation.generates,
     )
 
 
@@ -140,7 +142,7 @@ class _Translation:
     """Translates what one MERGE holds."""
 
     def __init__(self, target: DmlTarget, sides: Sides, special: SpecialColumns) -> None:
-        self._target, self._special = target, special
+        self._target, self._special, self._source = target, special, sides.source
         self._after = sides.plan.schema
         source = Side.of(sides.source).schema
         self.sides = kernel_sides.Sides(
@@ -161,6 +163,12 @@ class _Translation:
         if assigned & set(special.generated):
             raise OnlySpark("values for generated columns")
         self.computed = tuple(special.generated)
+        inserts = [c for c in sides.plan.clauses if c.inserts]
+        self.generates = tuple(
+            name for name in special.identities if any(name not in c.assigned for c in inserts)
+        )
+        if any(name in c.assigned for name in self.generates for c in inserts):
+            raise OnlySpark("values for an identity column in some inserts and not in others")
 
     def value(self, column: SparkColumn, source: DataType | None = None) -> Expression:
         """A resolved expression, bound."""
@@ -187,7 +195,7 @@ class _Translation:
             if not compares_by_bytes(field):
                 raise OnlySpark(f"a value for {field.name}, whose texts have a form of their own")
             if any(len(a.path) == 1 for a in given):
-                values[field.name] = self._stored(given[0], field)
+                values[field.name] = self._stored(given[0].value, given[0].type, field)
             else:
                 values[field.name] = self._as_it_is(field)
                 fields[field.name] = tuple(self._inside(a) for a in given)
@@ -197,27 +205,31 @@ class _Translation:
                     values[field.name] = self._nothing(field)
         return KernelClause(kind, condition, values, clause.assigned, fields)
 
-    def _stored(self, given: Assignment, field: StructField) -> Expression:
-        value = self.value(given.value, given.type)
-        if without_metadata(given.type) == without_metadata(field.type):
+    def _stored(self, given: SparkColumn, kind: DataType, field: StructField) -> Expression:
+        value = self.value(given, kind)
+        if without_metadata(kind) == without_metadata(field.type):
             return value
-        cast = cast_alike(value, given.type, field.type)
+        cast = cast_alike(value, kind, field.type)
         return bound_alike(cast, self.sides.schema, self._target.timezone)
 
     def _inside(self, given: Assignment) -> FieldValue:
         found = find(self._after, given.path)
         assert found is not None  # assignments were resolved
         path, field = found
-        return FieldValue(path[1:], field, self._stored(given, field))
+        return FieldValue(path[1:], field, self._stored(given.value, given.type, field))
 
     def _as_it_is(self, field: StructField) -> Expression:
         column = Column((self.sides.name_of(TARGET, field.name),))
         return bound_alike(column, self.sides.schema, self._target.timezone)
 
     def _nothing(self, field: StructField) -> Expression:
-        """The value of a column that an insert does not name."""
-        if field.name in self._special.defaults or field.name in self._special.identities:
-            raise OnlySpark(f"the value that the table gives to {show((field.name,))}")
+        """The value of a column that an insert does not name: its default; the table gives identities later."""
+        text = self._special.defaults.get(field.name)
+        if text is not None:
+            target = self._target
+            scope = Scope(self._source, target.handle.where, MERGE.name, context=target.context)
+            default = scope.resolve(text, "default")
+            return self._stored(default.column, default.type, field)
         return bound_alike(Literal(None), self.sides.schema, self._target.timezone)
 
 

@@ -245,7 +245,12 @@ def _is_of_places(order: Any) -> bool:
 
 
 def _hint(content: Any, wanted: _Wanted, found: _Reads) -> None:
-    _tell(content.input, _with(replace(wanted, filters=()), content.parameters), found)
+    below = _with(replace(wanted, filters=()), content.parameters)
+    if below.needed is not None:
+        # Spark takes texts for names of columns, too.
+        texts = [one.literal.string for one in content.parameters if one.literal.HasField("string")]
+        below = _Wanted(below.needed.also(words=[name for text in texts for name in path_of_name(text)]))
+    _tell(content.input, below, found)
 
 
 def _alias(content: Any, wanted: _Wanted, found: _Reads) -> None:

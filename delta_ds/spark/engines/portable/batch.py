@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 class Pin:
     """The versions that `schema()` resolved, which all later steps of a read use.
 
-    `first` is None but for a change feed.
+    `first` is None but for a change feed, and so is `columns_of`, the version whose columns it has.
     """
 
     first: int | None
     last: int
+    columns_of: int | None = None
 
 
 class Rows:

@@ -234,7 +234,9 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
         from delta_ds.kernel.commands.changes import open_changes
 
         if pin is not None:
-            feed = open_changes(storage, pin.first, pin.last, net=options.net, keys=options.keys)
+            feed = open_changes(
+                storage, pin.first, pin.last, net=options.net, keys=options.keys, newest=pin.columns_of
+            )
         else:
             feed = open_changes(
                 storage,
@@ -245,7 +247,7 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
                 net=options.net,
                 keys=options.keys,
             )
-        return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
+        return Changes(feed, Pin(feed.start, feed.end, feed.columns_of), options.metadata_columns)
     opened = TableLog(storage)
     snapshot = (
         opened.open_snapshot(pin.last) if pin else opened.open_snapshot(options.version, options.timestamp)

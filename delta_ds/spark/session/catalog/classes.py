@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 
 from pyspark.sql import SparkSession
 
+from delta_ds import exceptions
 from delta_ds.spark.base.session_conf import CATALOG_CLASS
 from delta_ds.spark.engines.classic.class_cache import compiled
 from delta_ds.spark.engines.classic.jvm import NotNative
@@ -38,6 +39,15 @@ _PROVIDER = f"{PACKAGE}.Provider"
 _SERVICES = Path("META-INF", "services", "org.apache.spark.sql.sources.DataSourceRegister")
 _FOLDER = "pydelta-classes-"
 _CONNECT_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
+_CONFLICTS = "io.delta.exceptions"
+_CONFLICT = """package {package};
+
+public class {name} extends {parent} {{
+    public {name}(String message) {{
+        super(message);
+    }}
+}}
+"""
 _publishing = threading.Lock()
 
 
@@ -120,12 +130,32 @@ def class_folder(jvm: Jvm) -> Path | None:
 
 def _classes(jvm: Jvm) -> dict[str, bytes]:
     """From file names to the classes' code: kept from an earlier session, or compiled."""
-    texts = {
+    base = f"{_CONFLICTS}.{exceptions.DeltaConcurrentModificationException.__name__}"
+    texts = _conflict_texts() if _find(jvm, base) is None else {}
+    texts |= {
         f"{PACKAGE}/{entry.name}": entry.read_text("utf-8")
         for entry in files(__package__).joinpath("java").iterdir()
         if entry.name.endswith(".java")
     }
     return compiled(jvm.jvm, jvm.gateway, texts, lambda: _compile(jvm, texts))
+
+
+def _conflict_texts() -> dict[str, str]:
+    """The classes of conflicts by the names that code for delta-spark knows, where no jar of it has them."""
+    base = exceptions.DeltaConcurrentModificationException
+    kinds = [kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, base)]
+    parents = {base: "java.util.ConcurrentModificationException"}
+    return {
+        f"{_CONFLICTS.replace('.', '/')}/{kind.__name__}.java": _CONFLICT.format(
+            package=_CONFLICTS, name=kind.__name__, parent=parents.get(kind, base.__name__)
+        )
+        for kind in kinds
+    }
+
+
+def conflict(jvm: Jvm, error: exceptions.DeltaConcurrentModificationException, text: str) -> JavaValue:
+    """A conflict as the exception of Java that delta-spark throws for it, with a text."""
+    return getattr(jvm.jvm.io.delta.exceptions, type(error).__name__)(text)
 
 
 def _compile(jvm: Jvm, texts: Mapping[str, str]) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from delta_ds import DeltaLog, DeltaTable
+from delta_ds import DeltaLog, DeltaTable, IdentityGenerator
 from delta_ds.exceptions import DeltaError
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, MERGE_SOURCE_CONF
 from delta_ds.spark.commands import delete, dml_command
@@ -31,7 +32,10 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "p": (pa.string(), ["a", "b", None]),
     "d": (pa.float64(), [None, math.nan, -0.0, 0.0, 1.5, math.inf, -math.inf]),
     "f": (pa.float32(), [None, math.nan, -0.0, 0.1, 2.5]),
-    "n": (pa.decimal128(9, 2), [None, Decimal("0.00"), Decimal("1.10"), Decimal("-7.99")]),
+    "n": (
+        pa.decimal128(9, 2),
+        [None, Decimal("0.00"), Decimal("1.10"), Decimal("-7.99"), Decimal("9999999.99")],
+    ),
     "s": (pa.string(), [None, "", "a", "A", "ä", "𝄞", "a ", "%", "a_b", "12", "x1"]),
     "b": (pa.binary(), [None, b"", b"\xff", b"a"]),
     "i": (pa.int32(), [None, 0, 1, -1, 2**31 - 1]),
@@ -61,6 +65,13 @@ TRANSLATED = [
     "(CASE WHEN d BETWEEN 0 AND 1 THEN i BETWEEN 0 AND 1 END) AND "
     "id BETWEEN (CASE WHEN y BETWEEN false AND true THEN 1 END) AND 99",
     "nvl(i, 1) = 1", "nvl2(s, 1, 2) = 2", "equal_null(i, id)",
+    "d / 2 > 0.5D", "d / 3D <=> d", "f / 3 < d / 7", "-d <=> 0.0D", "abs(d) = 1.5",
+    "n + 0.015 > 1", "n - n = 0", "n * n > 1.2", "n * 1.5 + i * 0.25 < n", "n + n + n > 3.2", "-i < 0", "abs(i) = 1",
+    "i & 1 = 1", "(i | 4) ^ 1 > 3", "~i = -1", "greatest(d, f) > 1", "least(s, p) = 'a'", "greatest(i, -1) < 1",
+    "upper(p) = 'A'", "lower(p) || 'x' = 'ax'", "rtrim(s) = 'a'", "trim(s) = ''", "ltrim(' ' || s) = 'a '",
+    "trim(BOTH 'ax' FROM s) = '1'", "replace(s, 'a', 'aa') = 'aa'", "instr(s, '_') = 2", "octet_length(s) = 4",
+    "nvl(s, p) = 'a'", "nvl2(s, i, id) = 1", "ifnull(i, id) = 1",
+    "CASE WHEN n > 1 THEN n * 2 WHEN d > 1 THEN 7.5 END > 2", "coalesce(upper(p), 'B') = 'B'",
 ]  # fmt: skip
 # Every second pair of a command and a layout by threads, few by tasks.
 CASES = [
@@ -72,7 +83,8 @@ CASES = [
 # Left to Spark.
 FOREIGN = [
     "soundex(s) = 'A000'", "CAST(d AS STRING) = '1.5'", "upper(s) = 'A'", "x = named_struct('a', 1L, 'b', 'a')",
-    "rtrim(s) = 'a'", "f = float('0.1')", "d / 2 > 2", "s COLLATE UTF8_LCASE = 'a'",
+    "f = float('0.1')", "s COLLATE UTF8_LCASE = 'a'", "n / 3 > 0.3", "n * CAST(1 AS DECIMAL(30, 8)) > 1", "n % 2 = 1",
+    "left(s, 1) = 'a'", "right(s, 1) = ' '",
 ]  # fmt: skip
 
 
@@ -435,3 +447,43 @@ def test_partitions_are_chosen_as_spark_chooses_them_without_a_query(
         assert left.where(condition).count() == 0
         assert left.count() == rows.count() - answer.num_affected_rows
         shutil.rmtree(table)
+
+
+def _table_that_gives_values(spark: SparkSession, path: Path) -> str:
+    """With an identity column and defaults, and one row."""
+    defaults = {
+        "v": (T.IntegerType(), "2 + 3"),
+        "w": (T.StringType(), "concat('a', 'b')"),
+        "day": (T.DateType(), "DATE'2024-01-01'"),
+        "price": (T.DecimalType(9, 2), "1"),
+    }
+    builder = DeltaTable.create(spark).location(str(path)).addColumn("id", T.LongType())
+    builder = builder.addColumn("n", T.LongType(), generatedAlwaysAs=IdentityGenerator(10, 5))
+    for name, (kind, text) in defaults.items():
+        field = T.StructField(name, kind, True, {"CURRENT_DEFAULT": text})
+        builder = builder.addColumns(T.StructType([field]))
+    builder.property("delta.feature.allowColumnDefaults", "supported").execute()
+    spark.sql("SELECT 1L AS id, 7 AS v").write.format("pydelta").mode("append").save(str(path))
+    return str(path)
+
+
+def test_a_merge_by_arrow_gives_new_rows_what_the_table_gives_them(
+    spark: SparkSession, tmp_path: Path, found: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = []
+    for name in ("arrow", "spark"):
+        path = _table_that_gives_values(spark, tmp_path / name)
+        source = spark.sql("SELECT id, CAST(id AS INT) * 100 AS v FROM range(1, 9)").alias("s")
+        merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+        merge = merge.whenMatchedUpdate(set={"v": "s.v", "w": "'x'"})
+        merge = merge.whenNotMatchedInsert("s.id < 5", {"id": "s.id"})
+        merge.whenNotMatchedInsert(values={"id": "s.id", "v": "s.v", "day": "NULL"}).execute()
+        spark.sql("SELECT 99L AS id").write.format("pydelta").mode("append").save(path)
+        table = DeltaLog(path).to_arrow()
+        given = table["n"].to_pylist()
+        assert len(set(given)) == 9 and all(n >= 10 and n % 5 == 0 for n in given)
+        rows.append(table.drop_columns(["n"]).sort_by("id").to_pylist())
+        monkeypatch.setattr(dml_command.DmlExecution, "by_arrow", lambda *_, **__: found.append(False))
+    assert found == [True, False]
+    assert rows[0] == rows[1]
+    assert [row["v"] for row in rows[0]] == [100, 5, 5, 5, 500, 600, 700, 800, 5]

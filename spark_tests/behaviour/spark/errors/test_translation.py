@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import re
 import traceback
@@ -34,6 +35,7 @@ from delta_ds.exceptions import (
     PredicateError,
     SchemaError,
 )
+from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.errors.translation import (
     as_delta_error,
     as_spark_error,
@@ -41,6 +43,7 @@ from delta_ds.spark.errors.translation import (
     report_text,
     with_error_parameters,
 )
+from delta_ds.spark.sql.answers import _thrown
 
 TRACEBACK = """Traceback (most recent call last):
   File "/x/delta_ds/spark/source.py", line 68, in schema
@@ -188,6 +191,65 @@ def test_conflicts_are_no_errors_of_analysis(name: str) -> None:
     error = as_spark_error(getattr(exceptions, name)("x"))
     assert isinstance(error, PySparkException)
     assert not isinstance(error, AnalysisException)
+
+
+# --- conflicts that code of delta-spark throws in a JVM, here or on a server
+
+CONFLICTS = [
+    kind.__name__
+    for kind in vars(exceptions).values()
+    if isinstance(kind, type) and issubclass(kind, exceptions.DeltaConcurrentModificationException)
+]
+
+
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_conflict_that_a_server_with_delta_spark_reports_is_caught_by_its_class(name: str) -> None:
+    error_info = pytest.importorskip("google.rpc.error_details_pb2").ErrorInfo
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException, convert_exception
+
+    import delta_ds.spark.as_delta.delta.connect as client
+
+    info = error_info(reason=f"io.delta.exceptions.{name}")
+    info.metadata["classes"] = json.dumps([info.reason, "java.lang.Exception"])
+    info.metadata["errorClass"] = "DELTA_X"
+    info.metadata["messageParameters"] = json.dumps({"partition": "a=1"})
+    found = convert_exception(info, "[DELTA_X] files were added", None)
+    assert isinstance(found, getattr(client.exceptions, name))
+    assert isinstance(found, SparkConnectGrpcException)
+    assert (found.getCondition(), found.getMessage()) == ("DELTA_X", "[DELTA_X] files were added")
+    for error in found, pickle.loads(pickle.dumps(found)):
+        said = (error.condition, error.text, error.parameters)
+        assert said == ("DELTA_X", "files were added", {"partition": "a=1"})
+    assert as_delta_error(found) is found
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_conflict_that_the_jvm_throws_is_caught_by_its_class(spark: SparkSession, name: str) -> None:
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    import delta_ds.spark.as_delta.delta.exceptions.captured  # noqa: F401
+
+    java = getattr(spark.sparkContext._jvm.io.delta.exceptions, name)("[DELTA_X] files were added")
+    with pytest.raises(getattr(exceptions, name)) as caught:
+        spark.sparkContext._jvm.scala.util.Failure(java).get()
+    found = caught.value
+    assert isinstance(found, CapturedException)
+    assert str(found) == "[DELTA_X] files were added"
+    assert f"io.delta.exceptions.{name}" in found._stackTrace
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_conflict_goes_through_the_jvm_as_the_class_that_delta_spark_has(
+    spark: SparkSession, name: str
+) -> None:
+    error = getattr(exceptions, name)("files were added", parameters={"version": 3})
+    java = _thrown(Jvm.of(spark), "execute", error)
+    assert java.getClass().getName() == f"io.delta.exceptions.{name}"
+    with pytest.raises(getattr(exceptions, name)) as caught:
+        spark.sparkContext._jvm.scala.util.Failure(java).get()
+    assert (caught.value.text, caught.value.parameters) == ("files were added", {"version": 3})
 
 
 def test_what_ends_a_stream_is_an_error_of_streams_too() -> None:

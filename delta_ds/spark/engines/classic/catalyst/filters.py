@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.events.spark import FILTER_NOT_TRANSLATED
-from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, INTEGRAL
+from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, INTEGRAL, exact_type
 from delta_ds.kernel.format.expressions.tree import Call, Cast, Column, Expression, Literal, conjunction
 from delta_ds.kernel.format.schema.types import (
     BINARY,
@@ -27,9 +27,11 @@ from delta_ds.kernel.format.schema.types import (
     TIMESTAMP_NTZ,
     VOID,
     DataType,
+    DecimalType,
 )
 from delta_ds.records import dataclass
 from delta_ds.spark.engines.classic.catalyst.nodes import (
+    ARITHMETIC,
     FALSE,
     TRUE,
     Node,
@@ -70,11 +72,15 @@ class _Function:
     name: str
     arguments: tuple[tuple[DataType, ...], ...]
     result: DataType | None = None  # None: that of the first argument
+    on_rows: bool = False  # statistics say nothing of it
 
 
 _DATE_PART = ((DATE,),)
 _CLOCK = ((TIMESTAMP, TIMESTAMP_NTZ),)
 _WHOLE = (INTEGRAL, INTEGRAL)
+_TEXT = ((STRING,),)
+_NUMBER = ((*INTEGRAL, *FRACTIONAL),)
+_ORDERED = ((*INTEGRAL, *FRACTIONAL, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, BOOLEAN),)
 _FUNCTIONS: dict[str, _Function] = {
     **{kind: _Function(kind.lower(), _DATE_PART, INTEGER) for kind in
        ("Year", "Month", "DayOfMonth", "DayOfYear", "DayOfWeek", "WeekDay", "Quarter", "WeekOfYear")},
@@ -92,14 +98,24 @@ _FUNCTIONS: dict[str, _Function] = {
     "Substring": _Function("substring", ((STRING,), (INTEGER,), (INTEGER,))),
     "Concat": _Function("concat", ((STRING,), (STRING,))),
     "IsNaN": _Function("isnan", (FRACTIONAL,), BOOLEAN),
-    "Add": _Function("+", _WHOLE), "Subtract": _Function("-", _WHOLE), "Multiply": _Function("*", _WHOLE),
-    "Remainder": _Function("%", _WHOLE), "Pmod": _Function("pmod", _WHOLE),
+    "OctetLength": _Function("octet_length", ((STRING, BINARY),), INTEGER, on_rows=True),
+    "Upper": _Function("ascii_upper", _TEXT, on_rows=True), "Lower": _Function("ascii_lower", _TEXT, on_rows=True),
+    **{kind: _Function(name, (*_TEXT, *_TEXT), on_rows=True) for kind, name in
+       (("StringTrim", "trim"), ("StringTrimLeft", "ltrim"), ("StringTrimRight", "rtrim"))},
+    "StringReplace": _Function("replace", (*_TEXT, *_TEXT, *_TEXT), on_rows=True),
+    "StringInstr": _Function("instr", (*_TEXT, *_TEXT), INTEGER, on_rows=True),
+    "Abs": _Function("abs", _NUMBER, on_rows=True), "UnaryMinus": _Function("negative", _NUMBER, on_rows=True),
+    "BitwiseAnd": _Function("&", _WHOLE, on_rows=True), "BitwiseOr": _Function("|", _WHOLE, on_rows=True),
+    "BitwiseXor": _Function("^", _WHOLE, on_rows=True), "BitwiseNot": _Function("~", _WHOLE, on_rows=True),
+    "Greatest": _Function("greatest", _ORDERED, on_rows=True), "Least": _Function("least", _ORDERED, on_rows=True),
 }  # fmt: skip
 
 # In the types of nested values that are not simply copied.
 _TEXTS_OF_OTHER_FORMS = ("collate", "variant", "char(")
-# What the kernel computes of floating point numbers as Spark does, bit by bit. Statistics say nothing of it.
-_ON_FRACTIONS = frozenset(["Add", "Subtract", "Multiply"])
+# What the kernel computes of floating point numbers as Spark does, bit by bit, and of decimals by Arrow, where no digit
+# is given up. Statistics say nothing of it.
+_ON_FRACTIONS = frozenset(["Add", "Subtract", "Multiply", "Divide"])
+_ON_DECIMALS = frozenset(["Add", "Subtract", "Multiply"])
 
 
 def translate(filters: JavaObject, paths: Paths, timezone: str) -> list[Expression]:
@@ -278,6 +294,8 @@ class _Translation:
             return self._in_set(node)
         if kind in _TEXT_TESTS or kind == "Like":
             return self._text_test(node)
+        if kind in ARITHMETIC:
+            return self._arithmetic(node)
         if kind in _FUNCTIONS:
             return self._function(node, _FUNCTIONS[kind])
         if kind == "In" and len(node.children) == 1:
@@ -338,12 +356,25 @@ class _Translation:
         zone = node.fields.get("timeZoneId")
         if zone is not None and zone != self.timezone:
             return None
-        if self.whole and node.kind in _ON_FRACTIONS and self._type(node.children[0]) in FRACTIONAL:
-            return self._call(function.name, node.children)
+        if function.on_rows and not self.whole:
+            return None
         for i, child in enumerate(node.children):
             if self._type(child) not in function.arguments[min(i, len(function.arguments) - 1)]:
                 return None
         return self._call(function.name, node.children)
+
+    def _arithmetic(self, node: Node) -> Expression | None:
+        name = ARITHMETIC[node.kind]
+        left, right = map(self._type, node.children)
+        if left in INTEGRAL and right in INTEGRAL:
+            known = name != "/"
+        elif not self.whole:
+            known = False
+        elif isinstance(left, DecimalType) and isinstance(right, DecimalType):
+            known = node.kind in _ON_DECIMALS and self._type(node) == exact_type(name, left, right)
+        else:
+            known = node.kind in _ON_FRACTIONS and left in FRACTIONAL
+        return self._call(name, node.children) if known else None
 
     def _type(self, node: Node) -> DataType | None:
         """The type of a node's value; None if it is not known."""
@@ -351,6 +382,8 @@ class _Translation:
         raw = data_type(type_json(node))
         if raw is not None:
             return raw
+        if node.kind in ARITHMETIC:
+            return data_type(node.fields.get("resultType")) or self._type(node.children[0])
         if node.kind in _FUNCTIONS:
             return _FUNCTIONS[node.kind].result or self._type(node.children[0])
         if node.kind in ("If", "CaseWhen"):

@@ -105,7 +105,8 @@ def nodes_of(expression: JavaObject) -> list[dict[str, Any]]:
         As `toJSON`, except: `value` of a `Literal` is an int (microseconds since 1970) for timestamps and hex for
         binary; `hset` of an `InSet` is a list of Catalyst's own values as text (binary as hex), None for null;
         `evalMode` of a `Cast` is `ANSI`, `TRY` or `LEGACY`; `escapeChar` of a `Like` is text; `id` of a
-        `CommonExpressionDef` and of what refers to it is text.
+        `CommonExpressionDef` and of what refers to it is text; `resultType` of arithmetic is the name of its type,
+        which of decimals depends on settings.
     """
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
     parents = _parents(nodes)
@@ -191,6 +192,12 @@ def _complete_like(like: JavaObject, node: dict[str, Any]) -> None:
     node["escapeChar"] = str(like.escapeChar())
 
 
+def _complete_arithmetic(arithmetic: JavaObject, node: dict[str, Any]) -> None:
+    node["resultType"] = str(arithmetic.dataType().typeName())
+
+
+# The kernel's names of arithmetic.
+ARITHMETIC = {"Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%", "Pmod": "pmod"}
 _MISSING = {
     "Literal": _complete_literal,
     "InSet": _complete_set,
@@ -198,6 +205,7 @@ _MISSING = {
     "Like": _complete_like,
     "CommonExpressionDef": _complete_name,
     "CommonExpressionRef": _complete_name,
+    **dict.fromkeys(ARITHMETIC, _complete_arithmetic),
 }
 
 

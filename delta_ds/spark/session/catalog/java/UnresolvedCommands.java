@@ -1,9 +1,11 @@
 package pydelta;
 
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.AliasIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
@@ -11,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowPartitions;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -69,7 +72,10 @@ public final class UnresolvedCommands extends Rule {
             Relations.field(plan, "ifNotExists")}, Command.NO_COLUMNS);
     }
 
-    /** table_changes and table_changes_by_path: not in a registry, which users may empty, and sessions do not share. */
+    /**
+     * Change feeds: table_changes and table_changes_by_path, which are not in a registry, as users may empty it and
+     * sessions do not share it; and reads by name whose options ask for one: Spark would give it the table's columns.
+     */
     private static final class Functions extends AbstractPartialFunction {
         private final SparkSession session;
 
@@ -78,6 +84,7 @@ public final class UnresolvedCommands extends Rule {
         }
 
         public boolean isDefinedAt(Object node) {
+            if (node instanceof UnresolvedRelation) return feed((UnresolvedRelation) node) != null;
             if (!(node instanceof UnresolvedTableValuedFunction)) return false;
             Seq name = ((UnresolvedTableValuedFunction) node).name();
             return name.length() == 1 && ((String) name.apply(0)).toLowerCase(java.util.Locale.ROOT)
@@ -86,8 +93,22 @@ public final class UnresolvedCommands extends Rule {
 
         public Object applyOrElse(Object node, Function1 otherwise) {
             if (!isDefinedAt(node)) return otherwise.apply(node);
+            if (node instanceof UnresolvedRelation) {
+                UnresolvedRelation read = (UnresolvedRelation) node;
+                Object feed = Python.ask("feed_of_name", session, new Object[] {feed(read).id(),
+                    Python.json(Secrets.values(read.options().asCaseSensitiveMap()))});
+                Seq parts = read.multipartIdentifier();
+                return new SubqueryAlias(new AliasIdentifier((String) parts.last(), (Seq) parts.init()), (LogicalPlan) feed);
+            }
             UnresolvedTableValuedFunction call = (UnresolvedTableValuedFunction) node;
             return Python.ask("table_function", session, new Object[] {call.name().apply(0), call.functionArgs()});
+        }
+
+        /** The table of ours whose change feed a relation is; null: none. */
+        private DeltaTable feed(UnresolvedRelation read) {
+            boolean asked = "true".equalsIgnoreCase(read.options().get("readChangeFeed"))
+                || "true".equalsIgnoreCase(read.options().get("readChangeData"));
+            return asked && !read.isStreaming() ? Names.find(session, read.multipartIdentifier(), false) : null;
         }
     }
 

@@ -8,6 +8,9 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.commands.changes import open_changes
+from delta_ds.kernel.storage.open import open_storage
 
 ADDED = ["id", "w", "_change_type", "_commit_version", "_commit_timestamp"]
 BEFORE = [name for name in ADDED if name != "w"]
@@ -40,3 +43,27 @@ def test_a_range_that_the_newest_columns_cannot_read_keeps_those_of_its_end(tmp_
     log = table(tmp_path, "none")
     log.write(pa.table({"w": ["x"]}), "overwrite", {"overwriteSchema": "true"})
     assert log.changes(0, 1).to_arrow().column_names == BEFORE
+
+
+def test_what_the_table_became_later_refuses_no_version_of_before(tmp_path: Path) -> None:
+    log = table(tmp_path, "none")
+    log.write(pa.table({"id": [3]}), "append")
+    log.set_properties({"delta.enableChangeDataFeed": "false"})
+    log.write(pa.table({"id": [4], "w": ["x"]}), "append", {"mergeSchema": "true"})
+    for start in range(3):
+        for end in range(start, 3):
+            feed = log.changes(start, end).to_arrow()
+            assert set(feed.column("_commit_version").to_pylist()) == set(range(start, end + 1))
+            assert feed.column_names == ADDED
+    with pytest.raises(DeltaError) as caught:
+        log.changes(2, 3)
+    assert caught.value.condition == "DELTA_MISSING_CHANGE_DATA"
+
+
+def test_a_read_that_was_begun_keeps_its_columns(tmp_path: Path) -> None:
+    log = table(tmp_path, "none")
+    begun = open_changes(open_storage(str(tmp_path)), 0, 0)
+    log.write(pa.table({"id": [3], "w": ["x"]}), "append", {"mergeSchema": "true"})
+    again = open_changes(open_storage(str(tmp_path)), begun.start, begun.end, newest=begun.columns_of)
+    assert (begun.schema.names, again.schema.names) == (BEFORE, BEFORE)
+    assert open_changes(open_storage(str(tmp_path)), 0, 0).schema.names == ADDED

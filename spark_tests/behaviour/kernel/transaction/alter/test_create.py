@@ -215,6 +215,8 @@ def identity(step: int = 1, kind: Any = LONG, **more: Any) -> StructField:
         ([generated("g + 1")], {}, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
         ([generated("id + 1", STRING)], {}, "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"),
         ([generated("rand()")], {}, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN"),
+        ([generated("now()")], {}, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN"),
+        ([generated("year(current_date) + id")], {}, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN"),
         ([generated("sum(id)")], {}, "DELTA_AGGREGATE_IN_GENERATED_COLUMN"),
         ([generated("id +")], {}, "PARSE_SYNTAX_ERROR"),
         ([generated("my_function(id)")], {}, "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"),

@@ -86,6 +86,7 @@ def test_reads_are_told_the_columns_and_conditions_of_a_query() -> None:
     assert _told(lambda df: df.groupBy().agg(F.count("*"))) == ids
     assert _told(lambda df: df.groupBy("id").agg(F.expr("count(*)"))) == ids
     assert _told(lambda df: df.select("*", F.lit(1).alias("k")).where("k = 1").select("id")) == ids
+    assert _told(lambda df: df.hint("rebalance", "s").select("id")) == [(["id", "s"], [])]
     assert _told(lambda df: df.alias("t").sort("t.x").select(F.col("t.id"))) == [(["id", "x"], [])]
     ((columns, (condition,)),) = _told(lambda df: df.where(F.col("id") > 5).select("s"))
     assert columns == ["id", "s"] and condition == "(id > 5)"
