@@ -3,4 +3,4 @@
 In a checkout: which one comes next. What is built has its own here, that of the git tag (`hatch_build.py`).
 """
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
