@@ -16,22 +16,20 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.base.arrow_buffers import integers, mask, numbers
+from delta_ds.kernel.base.arrow_buffers import integers, mask
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
 from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
-from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
+from delta_ds.kernel.commands.dml.row_changes import RowChanges
 from delta_ds.kernel.files.read.data_file import Batches, errors_name_file
 from delta_ds.kernel.files.read.decoding import BATCH_ROWS
 from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, Layouts
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.read.reader import read_slice
-from delta_ds.kernel.files.rows.pipeline import RowPipeline
 from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.writer import FileWriter
-from delta_ds.kernel.transaction.write.change_files import ChangeWriter
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass, replace
 
@@ -191,20 +189,12 @@ class _Held:
 
 class _Task:
     def __init__(self, plan: FileRewrite, task: int) -> None:
-        write = plan.change.write
         self._plan = plan
         self._task = task
-        # Rows that are there already have their identity values.
-        self._after = RowPipeline(replace(write.rows, identities=()), task)
+        self._rows = RowChanges(plan.change, task)
         self._writer: FileWriter | None = None
         self._gathered = 0  # bytes of the files whose rows go to the file that is being written
         self._layouts = Layouts(plan.reading)
-        self._changes = (
-            ChangeWriter(write.storage, write.files, task, plan.change.folder)
-            if plan.change.records_changes
-            else None
-        )
-        self._computed = {g.column for g in write.rows.generated}
         self._copies_columns: bool | None = None  # not known before the first file
         self._columns: ColumnRewrite | None = None
         self._sources: list[npt.NDArray[np.int64]] = [NO_SOURCES]
@@ -268,7 +258,7 @@ class _Task:
         changed = search.change(np.flatnonzero(changes))
         writer = self._writer_for(sum(self._plan.files[number].size for number in there.tolist()))
         before = writer.rows
-        self._rewrite_batch(self._apart(rows)[1], np.arange(rows.num_rows), changed, writer)
+        self._rows.write(self._rows.apart(rows)[1], np.arange(rows.num_rows), changed, writer)
         result, counts = TaskResult(rows=writer.rows - before), changed.by_clause()
         took = int((time.monotonic() - started) * 1000)
         self._found.append(Rewritten(result, tuple(there.tolist()), True, counts, milliseconds=took))
@@ -307,7 +297,7 @@ class _Task:
 
     def _write(self, number: int, changed: ChangedRows) -> TaskResult:
         plan = self._plan
-        if changed.deletes_only and len(changed) == plan.rows.get(number) and self._changes is None:
+        if changed.deletes_only and len(changed) == plan.rows.get(number) and self._rows.feed is None:
             return TaskResult()
         piece = plan.files[number]
         if changed.updates.all() and piece.size >= LEAST_COPIED:
@@ -318,8 +308,8 @@ class _Task:
         done, before = 0, writer.rows
         with closing(self._rows_of(piece)) as batches:
             for batch in batches:
-                places, rows = self._apart(batch)
-                done += self._rewrite_batch(rows, places, changed, writer)
+                places, rows = self._rows.apart(batch)
+                done += self._rows.write(rows, places, changed, writer)
         self._check_all_found(piece, done, len(changed))
         return TaskResult(rows=writer.rows - before)
 
@@ -329,28 +319,28 @@ class _Task:
     def _write_new_rows(self, number: int, changed: ChangedRows) -> int:
         """Write updated rows to new files, and changes to change files; how many rows were written."""
         updates = np.flatnonzero(changed.updates)
-        wanted = np.arange(len(changed)) if self._changes is not None else updates
+        wanted = np.arange(len(changed)) if self._rows.feed is not None else updates
         if not len(wanted):
             return 0
         writer = self._writer_of_rows()
-        if self._all_given(changed):
+        if not self._rows.needs_old_rows(changed):
             for at in range(0, len(updates), BATCH_ROWS):
-                writer.write(self._after.process(changed.given_values(updates[at : at + BATCH_ROWS])))
+                writer.write(self._rows.of_values(changed.given_values(updates[at : at + BATCH_ROWS])))
             return len(updates)
         plan = self._plan
         piece = replace(plan.files[number], selection=changed.places[wanted].astype(np.uint64))
         done = 0
         with closing(self._rows_of(piece)) as batches:
             for batch in batches:
-                places, rows = self._apart(batch)
+                places, rows = self._rows.apart(batch)
                 chosen = np.searchsorted(changed.places, places)
                 done += len(chosen)
                 updated = changed.updates[chosen]
                 if updated.any():
                     old = rows.filter(mask(updated))
-                    writer.write(self._new_rows(old, changed.new_values(chosen[updated], old)))
+                    writer.write(self._rows.updated(old, changed.new_values(chosen[updated], old)))
                 if not updated.all():
-                    self._record(rows.filter(mask(~updated)), "delete")
+                    self._rows.record(rows.filter(mask(~updated)), "delete")
         self._check_all_found(piece, done, len(wanted))
         return len(updates)
 
@@ -370,14 +360,6 @@ class _Task:
                 change.write.storage, change.write.files, task=self._task, folder=change.folder
             )
         return self._writer
-
-    def _all_given(self, changed: ChangedRows) -> bool:
-        """Whether new rows are made without looking at the old ones."""
-        if isinstance(changed.values, NewValues):
-            return False
-        change = self._plan.change
-        stored = set(change.write.rows.table.names) - self._computed
-        return self._changes is None and not change.tracked and stored == set(changed.names)
 
     def _replace_columns(self, piece: FileSlice, changed: ChangedRows) -> TaskResult | None:
         """Rewrite only the columns that get new values; None where the whole file has to be rewritten."""
@@ -400,7 +382,7 @@ class _Task:
             def rows() -> Iterator[pa.RecordBatch]:
                 nonlocal done
                 for batch in columns.batches(piece):
-                    places, old = self._apart(batch)
+                    places, old = self._rows.apart(batch)
                     chosen = changed.within(places)
                     at = changed.places[chosen] - places[0]
                     done += len(chosen)
@@ -423,82 +405,6 @@ class _Task:
                 parameters={"path": piece.path, "table": reading.table},
             )
 
-    def _apart(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], pa.RecordBatch]:
-        """The positions of rows in their file, and the rows as files have them."""
-        last = batch.num_columns - 1
-        index, *tracked = batch.column(last).flatten()
-        rows = batch.select(range(last))
-        for column, values in zip(self._plan.change.write.files.extra_columns, tracked, strict=True):
-            rows = rows.append_column(pa.field(column.name, pa.int64()), values)
-        return numbers(index), rows
-
-    def _rewrite_batch(
-        self, rows: pa.RecordBatch, places: npt.NDArray[np.int64], changed: ChangedRows, writer: FileWriter
-    ) -> int:
-        """Write the rows of a batch, changed; how many changed."""
-        chosen = changed.within(places)
-        if not len(chosen):
-            writer.write(rows)
-            return 0
-        at = np.searchsorted(places, changed.places[chosen])
-        if not np.array_equal(places[at], changed.places[chosen]):
-            return 0  # a deleted row: the caller counts
-        updated = changed.updates[chosen]
-        if updated.any():
-            rows = self._update(rows, at[updated], chosen[updated], changed)
-        if not updated.all():
-            gone = at[~updated]
-            self._record(rows.take(integers(gone)), "delete")
-            keeps = np.ones(rows.num_rows, np.bool_)
-            keeps[gone] = False
-            rows = rows.filter(mask(keeps))
-        if rows.num_rows:
-            writer.write(rows)
-        return len(chosen)
-
-    def _update(
-        self,
-        rows: pa.RecordBatch,
-        at: npt.NDArray[np.int64],
-        chosen: npt.NDArray[np.int64],
-        changed: ChangedRows,
-    ) -> pa.RecordBatch:
-        plan = self._plan.change
-        old = rows.take(integers(at))
-        values = changed.new_values(chosen, old)
-        new = self._new_rows(old, values)
-        version = [column.name for column in plan.write.files.extra_columns[1:]]
-        return patch(rows, at, new, {*values.column_names, *self._computed, *version})
-
-    def _new_rows(self, old: pa.RecordBatch, values: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows after they were updated; both forms go to the change files."""
-        plan = self._plan.change
-        new = self._with_ids(self._after.process(self._given(old, values)), old)
-        if self._changes is not None:
-            self._record(self._with_ids(old.select(plan.write.rows.table.names), old), "update_preimage")
-            self._record(new, "update_postimage")
-        return new
-
-    def _given(self, old: pa.RecordBatch, values: pa.RecordBatch) -> pa.RecordBatch:
-        """The new rows before they are completed: given values, and those that stay."""
-        given = set(values.column_names)
-        names = [name for name in self._plan.change.write.rows.table.names if name not in self._computed]
-        columns = [values[name] if name in given else old[name] for name in names]
-        return pa.RecordBatch.from_arrays(columns, names=names)
-
-    def _with_ids(self, rows: pa.RecordBatch, old: pa.RecordBatch) -> pa.RecordBatch:
-        """With the ids of the rows as they were; a changed row gets its version from the commit."""
-        extra = self._plan.change.write.files.extra_columns
-        if extra:
-            row_id, version = extra
-            rows = rows.append_column(pa.field(row_id.name, pa.int64()), old[row_id.name])
-            rows = rows.append_column(pa.field(version.name, pa.int64()), pa.nulls(old.num_rows, pa.int64()))
-        return rows
-
-    def _record(self, rows: pa.RecordBatch, kind: str) -> None:
-        if self._changes is not None:
-            self._changes.write(rows, kind)
-
     def close(self) -> Rewritten:
         started = time.monotonic()
         found = together(self._found)
@@ -508,7 +414,7 @@ class _Task:
         result = replace(
             found.result,
             adds=adds,
-            changes=self._changes.close() if self._changes else [],
+            changes=self._rows.feed.close() if self._rows.feed else [],
             timezone=self._plan.change.write.rows.timezone,
         )
         closing_ms = int((time.monotonic() - started) * 1000)
@@ -520,5 +426,5 @@ class _Task:
             self._writer.abort()
         if self._columns is not None:
             self._columns.abort()
-        if self._changes is not None:
-            self._changes.abort()
+        if self._rows.feed is not None:
+            self._rows.feed.abort()
