@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # The rows of files below this size share new files, up to this size: a file costs more than its rows.
 SMALL_BYTES = 4 << 20
+# Of fewer files each becomes one of its own: what OPTIMIZE finds to do afterwards is what it finds with other engines.
+FEWEST_SHARED = 32
 # Of smaller files all rows are written anew: columns are copied at the price of three footers.
 LEAST_COPIED = 192 << 10
 # Smaller files are read once, where what changes in them follows from their rows alone.
@@ -194,6 +196,7 @@ class _Task:
         self._rows = RowChanges(plan.change, task)
         self._writer: FileWriter | None = None
         self._gathered = 0  # bytes of the files whose rows go to the file that is being written
+        self._shares = len(plan.files) >= FEWEST_SHARED
         self._layouts = Layouts(plan.reading)
         self._copies_columns: bool | None = None  # not known before the first file
         self._columns: ColumnRewrite | None = None
@@ -210,7 +213,7 @@ class _Task:
         """
         piece = self._plan.files[number]
         rows = self._plan.rows.get(number)
-        is_small = piece.size < _READ_ONCE and rows is not None and rows <= BATCH_ROWS
+        is_small = self._shares and piece.size < _READ_ONCE and rows is not None and rows <= BATCH_ROWS
         if not (is_small and self._matched) or self._plan.change.uses_deletion_vectors:
             changed = search.in_file(piece)
             self._matched = bool(len(changed))
@@ -347,7 +350,7 @@ class _Task:
     def _writer_for(self, size: int) -> FileWriter:
         """The writer of the rows of files of so many bytes that are replaced."""
         writer = self._writer_of_rows()
-        if self._gathered and self._gathered + size > SMALL_BYTES:
+        if self._gathered and (self._gathered + size > SMALL_BYTES or not self._shares):
             writer.cut()
             self._gathered = 0
         self._gathered += size

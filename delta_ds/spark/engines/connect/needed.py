@@ -8,11 +8,11 @@ understood means that all is read, as of frames that are persistent. Spark evalu
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import uuid
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.kernel.format.expressions.tree import (
@@ -120,17 +120,32 @@ def told(frame: DataFrame) -> DataFrame:
 
 
 def told_plan(plan: Any) -> Any:
-    """The same for a plan of a client."""
+    """The same for a plan of a client, which stays the one owner of what the server holds for it."""
+    return _told_class()(plan)
 
-    class Told(type(plan)):  # type: ignore[misc]
+
+@cache
+def _told_class() -> type:
+    """Made once: a class is garbage in a circle, and what it holds would go at any time, as within a call of Spark."""
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    class Told(LogicalPlan):
+        __slots__ = ("_told",)
+
+        def __init__(self, plan: LogicalPlan) -> None:
+            self.__dict__ = plan.__dict__
+            self._told = plan
+
         def plan(self, session: Any) -> Any:
-            relation = super().plan(session)
+            relation = self._told.plan(session)
             tell_reads(relation)
             return relation
 
-    found = copy.copy(plan)
-    found.__class__ = Told
-    return found
+        @property
+        def observations(self) -> Any:
+            return self._told.observations
+
+    return Told
 
 
 def persist(original: Callable[..., Any], frame: Any, arguments: dict[str, Any]) -> Any:

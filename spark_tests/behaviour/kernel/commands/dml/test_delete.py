@@ -174,6 +174,7 @@ def test_rows_of_small_files_are_evaluated_together_up_to_a_bound(
         # The last file holds far more text than its bytes say.
         log.write(pa.table({"id": range(at, at + 4), "s": ["x" * (10_000 if at == 44 else 10)] * 4}))
     one = max(path.stat().st_size for path in tmp_path.glob("*.parquet"))
+    monkeypatch.setattr(file_rewrite, "FEWEST_SHARED", 0)
     most = {"BATCH_ROWS": 8, "HELD_BYTES": 250, "SMALL_BYTES": 3 * one}[bound]
     monkeypatch.setattr(file_rewrite, bound, most)
     together: list[pa.RecordBatch] = []

@@ -151,7 +151,9 @@ def test_rows_afterwards_are_those_before_with_the_changes(
 ) -> None:
     random = np.random.default_rng(seed)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        if not small:
+        if small:
+            patched.setattr(file_rewrite, "FEWEST_SHARED", 0)
+        else:
             _takes_files_for_large_ones(patched)
         snapshot = _new_table(f"{folder}/t", _LAYOUTS[layout], group_rows)
         plan = _plan(snapshot, UPDATE, DELETE)
@@ -280,6 +282,8 @@ def test_rows_of_small_files_share_new_files_as_long_as_those_are_small(
     snapshot = _new_table(str(tmp_path), _LAYOUTS[layout], files=4)
     plan = _plan(snapshot, DELETE)
     batch = _changes({number: [(1, 0)] for number in plan.files})
+    assert len(rewrite_changed_files(plan, [batch]).result.adds) == len(plan.files)
+    monkeypatch.setattr(file_rewrite, "FEWEST_SHARED", len(plan.files))
     shared = rewrite_changed_files(plan, [batch]).result.adds
     assert len(shared) == len({piece.partition_values for piece in plan.files.values()})
     monkeypatch.setattr(file_rewrite, "SMALL_BYTES", sum(piece.size for piece in plan.files.values()) - 1)

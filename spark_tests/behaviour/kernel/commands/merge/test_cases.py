@@ -98,8 +98,7 @@ def test_files_that_hold_no_key_of_the_source_are_not_read(tmp_path: Path) -> No
     assert (result.num_target_files_scanned, result.num_target_files_skipped_during_scan) == (2, 2)
     many = pa.table({"id": [*range(0, 100), *range(300, 400)], "v": [2] * 200})
     result = log.merge(many, "t.id = s.id", "s", "t").when_matched_update_all().execute()
-    # Rows of the two files share a new one since.
-    assert (result.num_target_rows_updated, result.num_target_files_scanned) == (200, 1)
+    assert (result.num_target_rows_updated, result.num_target_files_scanned) == (200, 2)
 
 
 def test_partitions_that_hold_no_key_of_the_source_are_not_read(tmp_path: Path) -> None:
