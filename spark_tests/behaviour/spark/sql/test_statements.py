@@ -237,8 +237,12 @@ def test_view_of_an_older_version_is_no_target(spark: SparkSession, table: str, 
     assert version(spark, table) == before
 
 
-def test_change_feed_is_not_read_into_the_columns_of_the_table(spark: SparkSession, table: str) -> None:
+def test_options_of_a_table_in_a_query_read_its_change_feed(spark: SparkSession, table: str) -> None:
     spark.sql("DROP TABLE IF EXISTS fed")
     spark.sql("CREATE TABLE fed (id INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
-    with pytest.raises(PySparkException, match="readChangeFeed"):
-        spark.sql("SELECT * FROM fed WITH ('readChangeFeed' = 'true', 'startingVersion' = '0')").collect()
+    spark.sql("INSERT INTO fed VALUES (7)")
+    query = "SELECT * FROM fed WITH ('readChangeFeed' = 'true', 'startingVersion' = '0')"
+    feed = spark.sql(query)
+    assert feed.columns == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert [(row.id, row._change_type, row._commit_version) for row in feed.collect()] == [(7, "insert", 1)]
+    assert spark.sql(f"SELECT f.id FROM ({query}) f JOIN fed USING (id)").collect() == [(7,)]
