@@ -176,13 +176,18 @@ def test_what_has_no_form_is_not_sent() -> None:
 
 
 class _Rows:
-    """A session whose server answers with a text."""
+    """A session whose server answers with a text; of no application, for whoever looks at all sessions."""
+
+    sparkContext = None  # noqa: N815 - as Spark names it
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.read = self
         self.given: dict[str, str] = {}
         self.conf: dict[str, str] = {}
+
+    @property
+    def read(self) -> _Rows:
+        return self
 
     def format(self, name: str) -> _Rows:
         return self
