@@ -21,7 +21,12 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 T = TypeVar("T")
 
@@ -147,6 +152,20 @@ def server_of_ours(folder: Path) -> Iterator[str]:
         yield started.split()[1]
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == 0
+
+
+@contextmanager
+def client_of_ours(folder: Path) -> Iterator[Client]:
+    """A server of ours in a folder, and a client of it; the test is skipped where there is no Spark Connect."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    (folder / "client").mkdir()
+    with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as client:
+        yield client
+
+
+def run(spark: SparkSession, *texts: str) -> list[list[tuple[Any, ...]]]:
+    """The rows that statements answer."""
+    return [[tuple(row) for row in spark.sql(text).collect()] for text in texts]
 
 
 @contextmanager

@@ -13,28 +13,15 @@ import delta_ds
 from delta_ds import DeltaTable
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.spark.connect_server import settings_of
-from spark_tests.behaviour.spark.connect_server import (
-    SECONDS,
-    Client,
-    another_session,
-    client_of,
-    server_of_ours,
-)
+from spark_tests.behaviour.spark.connect_server import SECONDS, Client, another_session, client_of_ours, run
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    folder = tmp_path_factory.mktemp("connect_server")
-    (folder / "client").mkdir()
-    with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as client:
+    with client_of_ours(tmp_path_factory.mktemp("connect_server")) as client:
         yield client
-
-
-def run(spark: SparkSession, *texts: str) -> list[list[tuple[Any, ...]]]:
-    return [[tuple(row) for row in spark.sql(text).collect()] for text in texts]
 
 
 def test_names_statements_and_paths_work_without_a_call_of_the_client(server: Client, tmp_path: Path) -> None:

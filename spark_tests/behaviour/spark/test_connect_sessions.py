@@ -22,7 +22,9 @@ from spark_tests.behaviour.spark.connect_server import (
     Client,
     another_session,
     client_of,
+    client_of_ours,
     cutting_proxy,
+    run,
     server_of_ours,
 )
 
@@ -31,15 +33,8 @@ pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    folder = tmp_path_factory.mktemp("connect_sessions")
-    (folder / "client").mkdir()
-    with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as client:
+    with client_of_ours(tmp_path_factory.mktemp("connect_sessions")) as client:
         yield client
-
-
-def run(spark: SparkSession, *texts: str) -> list[list[tuple[Any, ...]]]:
-    return [[tuple(row) for row in spark.sql(text).collect()] for text in texts]
 
 
 # --- sessions with other settings

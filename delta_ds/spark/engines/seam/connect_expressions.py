@@ -13,7 +13,6 @@ from delta_ds.conditions.dml import UNSUPPORTED_SUBQUERY
 from delta_ds.kernel.format.expressions.tree import (
     Expression,
     columns,
-    conjuncts,
     without_qualifier,
 )
 from delta_ds.kernel.format.options.session_facts import ANSI
@@ -94,10 +93,9 @@ class ConnectExpressions:
     ) -> list[Expression]:
         if alias is None:
             return []
-        parts = (p for whole in parsed_text(condition.source, None) for p in conjuncts(whole) if not moves(p))
         of_table = (
             without_qualifier(part, alias)
-            for part in parts
+            for part in usable_parts(condition.source)
             if all(len(c.path) > 1 and c.path[0].lower() == alias.lower() for c in columns(part))
         )
         return self._in_this_mode(of_table, schema)

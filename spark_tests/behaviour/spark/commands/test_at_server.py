@@ -15,8 +15,13 @@ from pyspark.sql import functions as F
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import DeltaError
 from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
-from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import FOREIGN, KEYS, TRANSLATED, _rows
-from spark_tests.behaviour.spark.connect_server import Client, client_of, server_of_ours
+from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import (
+    FOREIGN,
+    KEYS,
+    TRANSLATED,
+    table_of_values,
+)
+from spark_tests.behaviour.spark.connect_server import Client, client_of_ours
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 ZONE = "Europe/Berlin"
@@ -24,21 +29,13 @@ ZONE = "Europe/Berlin"
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    folder = tmp_path_factory.mktemp("at_server")
-    (folder / "client").mkdir()
-    with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as started:
+    with client_of_ours(tmp_path_factory.mktemp("at_server")) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("values") / "t")
-    for step in range(3):
-        DeltaLog(path).write(
-            _rows(77, step), options={"delta.enableDeletionVectors": "true"} if not step else {}
-        )
-    return path
+    return table_of_values(str(tmp_path_factory.mktemp("values") / "t"))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import delta_ds
 from delta_ds import DeltaLog, DeltaTable
 from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
-from spark_tests.behaviour.spark.connect_server import Client, client_of, connect_client, server_of_ours
+from spark_tests.behaviour.spark.connect_server import Client, client_of_ours, connect_client
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
@@ -26,8 +26,7 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             started(_register)
             yield started
         return
-    (folder / "client").mkdir()
-    with server_of_ours(folder) as url, client_of(url, folder, folder / "client") as started:
+    with client_of_ours(folder) as started:
         yield started
 
 

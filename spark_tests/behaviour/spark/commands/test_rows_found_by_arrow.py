@@ -101,14 +101,18 @@ def _rows(count: int, step: int) -> pa.Table:
     return pa.table(columns)
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("values") / "t")
+def table_of_values(path: str) -> str:
+    """A table of three files with all values; the first commit enables deletion vectors."""
     for step in range(3):
         DeltaLog(path).write(
             _rows(77, step), options={"delta.enableDeletionVectors": "true"} if not step else {}
         )
     return path
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return table_of_values(str(tmp_path_factory.mktemp("values") / "t"))
 
 
 @pytest.fixture
