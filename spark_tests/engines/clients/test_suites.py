@@ -136,7 +136,7 @@ SUITES = (
         },
         arrange=_of_delta,
         checkout=True,
-        minutes=7,
+        minutes=4,
     ),
     Suite(
         "delta-connect",
