@@ -341,7 +341,7 @@ class DeltaLog(Shown, Maintained, Described, Frames):
 
         if misnamed:
             raise _misnamed_error(misnamed)
-        transaction = self.start_transaction(create=True)
+        transaction = super().start_transaction(create=True)
         if transaction.base is not None:
             intent = arrow_intent(transaction.storage.url, mode, options)
             if intent.replaces_matches and intent.options.key_columns:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot as Version
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.transaction.current import Current
+    from delta_ds.kernel.transaction.table_log import Current
 
 
 class Transaction(transaction.Transaction):

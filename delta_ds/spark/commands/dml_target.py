@@ -47,8 +47,7 @@ from delta_ds.spark.base.kinds.sealed import Sealed, seal
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.engines.connect.connect_bridge import fetch, run
 from delta_ds.spark.engines.connect.log_calls import at_version
-from delta_ds.spark.engines.large_tables.bound import is_large
-from delta_ds.spark.engines.large_tables.part_jobs import matching_files
+from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.engines.seam.engine import Resolved
 from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads

@@ -22,10 +22,15 @@ from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.merge.clauses import Clause, changed_rows, effective_clauses, history_parameters
 from delta_ds.kernel.commands.merge.demands import may_equal
 from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
-from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult, counted
+from delta_ds.kernel.commands.merge.request import (
+    MergeRequest,
+    MergeResult,
+    MergeSource,
+    counted,
+    read_source,
+)
 from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import TARGET, Sides
-from delta_ds.kernel.commands.merge.source import MergeSource, read_source
 from delta_ds.kernel.files.read.decoding import BATCH_ROWS
 from delta_ds.kernel.files.read.file_columns import Layouts
 from delta_ds.kernel.files.read.plan import ReadPlan

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus
 
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.log.filenames import commit_path
 from delta_ds.kernel.log.json_actions import iterate_bodies
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import ICEBERG_METADATA
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
+from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.iceberg.storage_io import (
     FOLDER,
     ManifestFolder,

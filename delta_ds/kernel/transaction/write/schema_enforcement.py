@@ -39,7 +39,6 @@ from delta_ds.kernel.format.schema.new_schema import (
 )
 from delta_ds.kernel.format.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.kernel.format.table_state import TableState
-from delta_ds.kernel.transaction.alter.schema_change import is_widening_enabled
 
 __all__ = ["check_first_write", "check_new_schema", "check_write", "data_schema", "partition_columns_of"]
 
@@ -98,7 +97,7 @@ def check_write(
     merged = merge_schemas(
         table,
         incoming,
-        widening=is_widening_enabled(state),
+        widening=state.widens_types,
         table_version=state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None,
     )
     wanted = partition_columns_of(incoming, partition_by, table_name)

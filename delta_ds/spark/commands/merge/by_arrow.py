@@ -18,11 +18,11 @@ from delta_ds.kernel.commands.merge import clauses as kernel_clauses
 from delta_ds.kernel.commands.merge import plan as kernel_plan
 from delta_ds.kernel.commands.merge import sides as kernel_sides
 from delta_ds.kernel.commands.merge.command import demands_of_keys, task_of
+from delta_ds.kernel.commands.merge.request import MergeSource, read_source
 from delta_ds.kernel.commands.merge.resolver import FieldValue
 from delta_ds.kernel.commands.merge.resolver import ResolvedClause as KernelClause
 from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET
-from delta_ds.kernel.commands.merge.source import MergeSource, read_source
 from delta_ds.kernel.format.expressions.arrays import values_of
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, conjuncts
 from delta_ds.kernel.format.operations import MERGE

@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.merge.clauses import (
     When,
     effective_clauses,
 )
-from delta_ds.kernel.commands.merge.evolution import evolved_schema
+from delta_ds.kernel.commands.merge.plan import evolved_schema
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.schema.column_paths import Path
 from delta_ds.kernel.format.schema.types import (

@@ -34,9 +34,15 @@ from delta_ds.spark.commands.merge.by_arrow import (
     merge_by_arrow,
 )
 from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
-from delta_ds.spark.commands.merge.outcome import Outcome, counted, is_relevant, several_match
+from delta_ds.spark.commands.merge.outcome import (
+    Outcome,
+    counted,
+    has_subqueries,
+    is_relevant,
+    row_scope,
+    several_match,
+)
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
-from delta_ds.spark.commands.merge.row_scope import has_subqueries, row_scope
 from delta_ds.spark.commands.merge.rows import (
     CODES,
     Sides,

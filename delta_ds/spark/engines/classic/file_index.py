@@ -36,8 +36,7 @@ from delta_ds.spark.engines.classic.file_listing import list_files, path_bytes
 from delta_ds.spark.engines.classic.hadoop import check_found_names
 from delta_ds.spark.engines.classic.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.engines.classic.snapshot_isolation import made_ms
-from delta_ds.spark.engines.large_tables.bound import is_large
-from delta_ds.spark.engines.large_tables.part_jobs import matching_files
+from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.errors.java_errors import TableFile, finds_files
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from delta_ds.kernel.base.arrow_buffers import integers, texts
-from delta_ds.kernel.log.file_sizes import with_known_sizes
+from delta_ds.kernel.log.live_files import with_known_sizes
 from delta_ds.spark.engines.classic.hadoop import as_hadoop_opens
 
 if TYPE_CHECKING:

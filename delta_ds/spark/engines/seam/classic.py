@@ -18,7 +18,7 @@ from delta_ds.kernel.format.options.write import TASKS_OPTION
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.records import dataclass
-from delta_ds.reporting.mailbox import take_reports
+from delta_ds.reporting.listeners import take_reports
 from delta_ds.spark.base.kinds.environment import foreign_workers
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
