@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import typing
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from delta_ds.conditions.transaction import (
 )
 from delta_ds.kernel.base.arguments import checked, internal
 from delta_ds.kernel.format.actions import (
+    Action,
     AddCDCFile,
     AddFile,
     DomainMetadata,
@@ -44,10 +46,16 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.pending import RowChanges
-    from delta_ds.kernel.transaction.table_log import Current
 
 # With pauses in between, about a quarter of an hour of being too late every time.
 MAX_ATTEMPTS = 4000
+
+
+class CommitFollower(typing.Protocol):
+    """Who hears of a commit that was published: see `table_log.Current`."""
+
+    def committed(self, version: int, size: int, actions: Sequence[Action]) -> None:
+        """Remember a commit; arguments as of `Current.committed`."""
 
 
 @internal(
@@ -92,7 +100,7 @@ class Transaction:
         *,
         engine_info: str | None = None,
         use_statistics: bool = False,
-        current: Current | None = None,
+        current: CommitFollower | None = None,
     ) -> None:
         self.storage = storage
         self.base = base

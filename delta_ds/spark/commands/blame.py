@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.files.read.plan import FileSlice
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.spark.commands.handle import Handle
-    from delta_ds.spark.engines.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.expressions import Resolved
 
 # --- a private data source: the rows of a version, each with the commit that last wrote it
 
@@ -151,7 +151,7 @@ def run_blame(
     resolved = resolve_condition(target, sample, condition, _WHAT)
     read = _columns_read(target, resolved, names)
     found = _frame(handle, Asked(at, predicate_of(target, resolved), read, zone))
-    found = target.engine.with_ids_of(found, sample)
+    found = target.engine.frames.with_ids_of(found, sample)
     rows = (found.alias(handle.alias) if handle.alias else found).where(resolved.column)
     if len(read) > len(names):
         rows = rows.select(*(quoted(name) for name in (*names, *BLAME_FIELDS.names)))

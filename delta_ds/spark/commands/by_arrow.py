@@ -92,7 +92,7 @@ class ByArrow:
     def _run(self, rewrite: FileRewrite, task: Task) -> Rewritten:
         target = self.target
         if _is_local(target, rewrite):
-            threads = threads_for(self.plan.write.storage, target.engine.tasks(1, otherwise=1))
+            threads = threads_for(self.plan.write.storage, target.engine.jobs.parallelism() or 1)
             with self._work.phase("rewriting", total=len(rewrite.files), unit="files") as phase:
                 return rewrite_in_threads(rewrite, task, threads, phase)
         self._bring_package()
@@ -133,9 +133,9 @@ def _or_spark(work: Callable[[], _Answer]) -> _Answer:
 def _is_local(target: DmlTarget, rewrite: FileRewrite) -> bool:
     """Whether threads of this process do it; see `LOCAL_OPTIMIZE_CONF`."""
     most = size(target.spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
-    if not most or not target.engine.runs_small_jobs():
+    if not most or not target.engine.jobs.runs_small_jobs():
         return False
-    if target.engine.runs_tasks_here():
+    if target.engine.jobs.runs_tasks_here():
         return True
     return sum(piece.size + _OPEN_BYTES for piece in rewrite.files.values()) <= most
 

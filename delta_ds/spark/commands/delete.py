@@ -30,7 +30,7 @@ from delta_ds.spark.commands.predicates import (
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
-from delta_ds.spark.engines.seam.engine import Resolved
+from delta_ds.spark.engines.seam.expressions import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

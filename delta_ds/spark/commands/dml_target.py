@@ -49,7 +49,7 @@ from delta_ds.spark.engines.connect.connect_bridge import fetch, run
 from delta_ds.spark.engines.connect.log_calls import at_version
 from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.engine import Resolved
+from delta_ds.spark.engines.seam.expressions import Resolved
 from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 
@@ -245,12 +245,12 @@ class DmlTarget:
     def _in_same_columns(self, frame: DataFrame) -> DataFrame:
         if self._first is None or frame is self._first:
             return frame
-        return self.engine.with_ids_of(frame, self._first)
+        return self.engine.frames.with_ids_of(frame, self._first)
 
     @cached_property
     def context(self) -> ExpressionContext | None:
-        """See `Engine.context`."""
-        return self.engine.context(self._first or self.frame(self.no_files), self.handle.given)
+        """See `Expressions.context`."""
+        return self.engine.expressions.context(self._first or self.frame(self.no_files), self.handle.given)
 
     def _with_alias(self, frame: DataFrame) -> DataFrame:
         return frame.alias(self.handle.alias) if self.handle.alias else frame

@@ -130,7 +130,8 @@ def plan_of(
 def tasks_for(target: DmlTarget, rewrite: FileRewrite) -> int:
     """How many tasks rewrite files."""
     size = sum(piece.size for piece in rewrite.files.values())
-    tasks = target.engine.tasks(_TASKS_PER_CORE, otherwise=_TASKS_OF_UNKNOWN_CORES)
+    cores = target.engine.jobs.parallelism()
+    tasks = _TASKS_OF_UNKNOWN_CORES if cores is None else _TASKS_PER_CORE * cores
     return min(len(rewrite.files), max(tasks, -(-size // _TASK_BYTES)))
 
 

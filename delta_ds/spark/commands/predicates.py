@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
     from delta_ds.spark.commands.dml_target import DmlTarget
-    from delta_ds.spark.engines.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.expressions import Resolved
 
 
 def predicate_of(target: DmlTarget, condition: Resolved) -> Expression | None:

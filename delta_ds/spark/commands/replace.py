@@ -43,7 +43,7 @@ from delta_ds.spark.commands.merge.sides import (
 )
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.engines.seam.engine import Resolved
+from delta_ds.spark.engines.seam.expressions import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -141,7 +141,7 @@ class _Replacement:
         change.plan_replacement(self._intent, schema_of(self._aligned(self._given).schema.jsonValue()))
         sample = self._match(self._target.no_files)
         self._source = materialize_source(self._given)
-        if not self._target.engine.has_same_columns(self._given, self._source):
+        if not self._target.engine.frames.has_same_columns(self._given, self._source):
             self._known = None
             sample = self._match(self._target.no_files)
         else:
@@ -158,7 +158,7 @@ class _Replacement:
         if self._known is not None:
             return replace(self._known, sides=replace(self._known.sides, source=self._source, target=rows))
         joined = self._source.join(rows, how="cross")
-        self._target.engine.check_join(joined, self._source, rows)
+        self._target.engine.frames.check_join(joined, self._source, rows)
         on, keys = self._by_condition(joined, rows) if self._options.replace_on else self._by_keys(rows)
         clause = ResolvedClause("matched", "delete", None, None, frozenset(), _DELETES)
         plan = MergePlan(self._target.schema, on, (clause,), evolved=False)
@@ -265,7 +265,7 @@ class _Replacement:
         from pyspark.sql import functions as F
 
         engine = self._target.engine
-        broadcast = engine.fits_executors(self._source, stats.rows, stats.variable_bytes)
+        broadcast = engine.frames.fits_executors(self._source, stats.rows, stats.variable_bytes)
 
         def places(chosen: CandidateFiles) -> DataFrame:
             match = self._match(chosen)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.dml.rewritten import Rewritten
     from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.handle import Handle
-    from delta_ds.spark.engines.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.expressions import Resolved
 
 
 def run_update(

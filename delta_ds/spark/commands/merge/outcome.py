@@ -132,7 +132,7 @@ def row_scope(
     source_rows
         How many rows the source has.
     """
-    if target.engine.reads_by_python(given) or has_subqueries(sides):
+    if target.engine.frames.reads_by_python(given) or has_subqueries(sides):
         return None
     parts = list(demands)
     plain = [(field, value) for field, value in keys if compares_by_bytes(field)]
