@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from delta_ds.exceptions import InvariantViolationError, PredicateError
 from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite
 from delta_ds.kernel.commands.dml.in_process import Task, rewrite_in_threads
-from delta_ds.kernel.commands.dml.plan import DmlPlan
+from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows

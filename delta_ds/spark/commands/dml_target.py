@@ -39,11 +39,11 @@ from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.records import replace
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.filters import TARGET_FORMAT, Needed, needed_of
 from delta_ds.spark.base.kinds import sealed
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import Sealed, seal
+from delta_ds.spark.base.query_needs import TARGET_FORMAT, Needed, needed_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.engines.connect.connect_bridge import fetch, run
 from delta_ds.spark.engines.connect.log_calls import at_version

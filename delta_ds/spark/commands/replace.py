@@ -21,6 +21,7 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.plan import check_names
+from delta_ds.kernel.commands.dml.rewritten import replacement_metrics
 from delta_ds.kernel.format.operations import WRITE
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.kernel.format.schema.types import BOOLEAN
@@ -289,9 +290,7 @@ class _Replacement:
         scope: RowScope | None,
     ) -> None:
         change = self._change
-        copied = self._rows_left(files.only(found.files), found)
-        rows = self._written + copied
-        counted = {"numOutputRows": rows, "numDeletedRows": found.rows, "numCopiedRows": copied}
+        rows_before = self._rows_before(files.only(found.files))
         # As delta-spark, it makes a version of no rows too.
         change.commit(
             None if change.reads_more else read,
@@ -299,13 +298,13 @@ class _Replacement:
             deleted=by_path(files, found.positions),
             rows=scope,
             parameters=write_parameters(change.plan.write),
-            metrics=counted if rows else {},
+            metrics=replacement_metrics(found, self._written, rows_before),
             user_metadata=self._options.user_metadata,
         )
 
-    def _rows_left(self, touched: CandidateFiles, found: Rewritten) -> int:
-        """How many rows of the files in which rows go stay, copied or where they are."""
+    def _rows_before(self, touched: CandidateFiles) -> int | None:
+        """How many rows the files had in which rows were marked; None where files were rewritten."""
         if not len(touched) or not self._change.plan.uses_deletion_vectors:
-            return found.result.rows
-        known = touched if touched.num_rows is not None else self._target.ask(with_row_counts, touched)
-        return int(known.num_rows or 0) - found.rows
+            return None
+        counted = touched if touched.num_rows is not None else self._target.ask(with_row_counts, touched)
+        return int(counted.num_rows or 0)

@@ -8,7 +8,7 @@ Source: delta-spark, `DeleteCommand`, `UpdateCommand`, `MergeIntoCommand`: files
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,26 +17,22 @@ import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.base.arrow_buffers import integers, mask
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
 from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
-from delta_ds.kernel.commands.dml.plan import DmlPlan
+from delta_ds.kernel.commands.dml.plan import FileRewrite
 from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
 from delta_ds.kernel.commands.dml.row_changes import RowChanges
 from delta_ds.kernel.files.read.data_file import Batches, errors_name_file
 from delta_ds.kernel.files.read.decoding import BATCH_ROWS
-from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, Layouts
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.file_columns import Layouts
+from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.read.reader import read_slice
-from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.transaction.write.task import TaskResult
-from delta_ds.records import dataclass, replace
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from delta_ds.kernel.log.snapshot import Snapshot
 
 # The rows of files below this size share new files, up to this size: a file costs more than its rows.
 SMALL_BYTES = 4 << 20
@@ -49,63 +45,6 @@ _READ_ONCE = 512 << 10
 # Rows of small files are held up to so many bytes of Arrow data: a file may hold much more than its size, as repeated
 # texts, and one array no more than 2 GiB of text.
 HELD_BYTES = 32 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class FileRewrite:
-    """How files are rewritten in which rows change. Can be pickled.
-
-    Attributes
-    ----------
-    change
-        How changed rows become rows of the table, and how files are written.
-    reading
-        How the files are read: as the table is after the change.
-    files
-        By their numbers.
-    rows
-        How many rows that are not deleted a file has, by its number, where the log says it.
-    actions
-        By the number of a clause, what it does: `UPDATE` or `DELETE`.
-    repeated
-        Whether a row may be named several times; it is then changed once.
-    """
-
-    change: DmlPlan
-    reading: ReadPlan
-    files: Mapping[int, FileSlice]
-    rows: Mapping[int, int]
-    actions: tuple[int, ...]
-    repeated: bool = False
-
-
-def plan_file_rewrite(
-    snapshot: Snapshot,
-    change: DmlPlan,
-    files: CandidateFiles,
-    actions: Sequence[int],
-    *,
-    repeated: bool = False,
-) -> FileRewrite:
-    """Plan to rewrite files of a version in which rows may change; parameters as attributes of `FileRewrite`."""
-    table = snapshot.live_files().table.take(files_rows(snapshot, files))
-    numbers = files.numbers.to_pylist()
-    slices = file_slices(table, snapshot.physical_partition_columns)
-    known = zip(numbers, files.rows.to_pylist(), strict=True)
-    state = change.write.state
-    return FileRewrite(
-        change=change,
-        reading=ReadPlan.of(
-            state,
-            version=snapshot.version,
-            timezone=change.write.rows.timezone,
-            metadata_columns=("row_index", *(ROW_TRACKING_FIELDS if change.tracked else ())),
-        ),
-        files=dict(zip(numbers, slices, strict=True)),
-        rows={number: rows for number, rows in known if rows is not None},
-        actions=tuple(actions),
-        repeated=repeated,
-    )
 
 
 def rewrite_changed_files(plan: FileRewrite, batches: Iterable[pa.RecordBatch], task: int = 0) -> Rewritten:

@@ -18,8 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import Committed, DmlCommand, RowScope, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.file_rewrite import SMALL_BYTES, FileRewrite, plan_file_rewrite
-from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, check_names, plan_dml
+from delta_ds.kernel.commands.dml.file_rewrite import SMALL_BYTES
+from delta_ds.kernel.commands.dml.plan import (
+    DmlPlan,
+    FileRewrite,
+    check_changeable,
+    check_names,
+    plan_dml,
+    plan_file_rewrite,
+)
 from delta_ds.kernel.commands.dml.retries import run_repeated
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for

@@ -15,10 +15,10 @@ import numpy as np
 from delta_ds.conditions.options import REPLACE_USING_UNRESOLVED
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files, with_row_counts
 from delta_ds.kernel.commands.dml.changed_rows import DELETE
-from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_changed_files
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, Task, run
-from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, plan_replacement
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
+from delta_ds.kernel.commands.dml.plan import FileRewrite, check_names, evolve_table, plan_replacement
+from delta_ds.kernel.commands.dml.rewritten import Rewritten, replacement_metrics
 from delta_ds.kernel.commands.merge.clauses import Clause, changed_rows, effective_clauses, history_parameters
 from delta_ds.kernel.commands.merge.demands import may_equal
 from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
@@ -304,22 +304,16 @@ class _Replacement(_Merge):
         change.owns_folder()
         written = write_rows(new_rows, self._source.rows.to_batches(), folder=plan.folder)
         change.wrote(written)
-        touched = self._files.only(found.files)
-        copied = found.result.rows
+        touched, rows_before = self._files.only(found.files), None
         if plan.uses_deletion_vectors and len(touched):
-            copied = (with_row_counts(self._snapshot, touched).num_rows or 0) - found.rows
-        counts = {
-            "numOutputRows": written.rows + copied,
-            "numDeletedRows": found.rows,
-            "numCopiedRows": copied,
-        }
+            rows_before = with_row_counts(self._snapshot, touched).num_rows or 0
         return change.commit(
             self._wanted,
             files=self._files,
             found=found,
             rows=change.scope(self._wanted),
             parameters=write_parameters(plan.write),
-            metrics=counts if counts["numOutputRows"] else {},
+            metrics=replacement_metrics(found, written.rows, rows_before),
         ).version
 
 

@@ -6,7 +6,7 @@ Source: Spark, `CharVarcharUtils`; protocol-checklist SCH-RW-02.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS
@@ -129,3 +129,16 @@ def catalog_name(data_type: DataType) -> str:
     if isinstance(data_type, StructType):
         return "struct<" + ",".join(f"{f.name}:{catalog_name(f.type)}" for f in data_type) + ">"
     return str(data_type)
+
+
+def path_compares_by_bytes(path: Sequence[str], schema: StructType) -> bool:
+    """Whether values in files compare as Spark compares the column of a path, see `compares_by_bytes`."""
+    level: object = schema
+    for name in path:
+        field: StructField | None = level.find(name) if isinstance(level, StructType) else None
+        if field is None:
+            return True
+        if not compares_by_bytes(field):
+            return False
+        level = field.type
+    return True

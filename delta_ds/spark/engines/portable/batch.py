@@ -162,7 +162,7 @@ class DeltaReader(DataSourceReader):
 
     def skip_by(self, filters: Sequence[Expression]) -> None:
         """Skip files by conditions that all rows have to fulfil which count, not bound; Spark evaluates them."""
-        from delta_ds.spark.base.filters import bound_filters
+        from delta_ds.spark.base.query_needs import bound_filters
 
         schema = self._reading.table_schema
         if schema is not None:
