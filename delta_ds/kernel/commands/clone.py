@@ -110,7 +110,7 @@ def shallow_clone(
     source, target
         The table, and where its clone shall be.
     version, timestamp, timezone
-        Of the source, see `time_travel.snapshot_at`; neither: its latest version.
+        Of the source, see `table_log.snapshot_at`; neither: its latest version.
     replace_existing
         Whether the clone may take the place of a table, which has to be without files.
     properties

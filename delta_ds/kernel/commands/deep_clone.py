@@ -85,7 +85,7 @@ def deep_clone(
     source, target
         The table, and where its clone shall be.
     version, timestamp, timezone
-        Of the source, see `time_travel.snapshot_at`; neither: its latest version.
+        Of the source, see `table_log.snapshot_at`; neither: its latest version.
     replace_existing
         Whether the clone may take the place of a table. Files that an earlier clone of the same source has brought,
         and that are unchanged on both sides, stay; all others of that table go.

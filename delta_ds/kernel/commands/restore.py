@@ -105,7 +105,7 @@ def restore(
     log
         The table.
     version, timestamp, timezone
-        Where to go back to, see `time_travel.snapshot_at`; exactly one of version and timestamp.
+        Where to go back to, see `table_log.snapshot_at`; exactly one of version and timestamp.
     ignore_missing_files
         Whether files that are needed again may be gone from the storage (`spark.sql.files.ignoreMissingFiles`).
     protocol_downgrade_allowed

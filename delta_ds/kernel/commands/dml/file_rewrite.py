@@ -168,14 +168,14 @@ class _Task:
 
     def _hold(self, number: int, piece: FileSlice) -> bool:
         """Read the rows of a small file; whether they were few enough to be held."""
-        found, size = [], 0
+        held, size = [], 0
         with closing(self._rows_of(piece)) as batches:
             for batch in batches:
-                found.append(batch)
+                held.append(batch)
                 size += batch.nbytes
                 if size > HELD_BYTES:
                     return False
-        self._held.add(number, piece.size, found)
+        self._held.add(number, piece.size, held)
         return True
 
     def change_held(self, search: Search) -> None:
@@ -243,9 +243,9 @@ class _Task:
             return TaskResult()
         piece = plan.files[number]
         if changed.updates.all() and piece.size >= LEAST_COPIED:
-            found = self._replace_columns(piece, changed)
-            if found is not None:
-                return found
+            replaced = self._replace_columns(piece, changed)
+            if replaced is not None:
+                return replaced
         writer = self._writer_for(piece.size)
         done, before = 0, writer.rows
         with closing(self._rows_of(piece)) as batches:
@@ -261,8 +261,8 @@ class _Task:
     def _write_new_rows(self, number: int, changed: ChangedRows) -> int:
         """Write updated rows to new files, and changes to change files; how many rows were written."""
         updates = np.flatnonzero(changed.updates)
-        wanted = np.arange(len(changed)) if self._rows.feed is not None else updates
-        if not len(wanted):
+        numbers = np.arange(len(changed)) if self._rows.feed is not None else updates
+        if not len(numbers):
             return 0
         writer = self._writer_of_rows()
         if not self._rows.needs_old_rows(changed):
@@ -270,7 +270,7 @@ class _Task:
                 writer.write(self._rows.of_values(changed.given_values(updates[at : at + BATCH_ROWS])))
             return len(updates)
         plan = self._plan
-        piece = replace(plan.files[number], selection=changed.places[wanted].astype(np.uint64))
+        piece = replace(plan.files[number], selection=changed.places[numbers].astype(np.uint64))
         done = 0
         with closing(self._rows_of(piece)) as batches:
             for batch in batches:
@@ -283,7 +283,7 @@ class _Task:
                     writer.write(self._rows.updated(old, changed.new_values(chosen[updated], old)))
                 if not updated.all():
                     self._rows.record(rows.filter(mask(~updated)), "delete")
-        self._check_all_found(piece, done, len(wanted))
+        self._check_all_found(piece, done, len(numbers))
         return len(updates)
 
     def _writer_for(self, size: int) -> FileWriter:
@@ -330,8 +330,8 @@ class _Task:
                     done += len(chosen)
                     new_rows = old.select(names)
                     if len(chosen):
-                        given = changed.new_values(chosen, old.take(integers(at))).select(names)
-                        new_rows = patch(new_rows, at, columns.pipeline.process(given), names)
+                        new_values = changed.new_values(chosen, old.take(integers(at))).select(names)
+                        new_rows = patch(new_rows, at, columns.pipeline.process(new_values), names)
                     yield new_rows
 
             add, count = columns.write(piece, footer, rows())
@@ -349,19 +349,19 @@ class _Task:
 
     def close(self) -> Rewritten:
         started = time.monotonic()
-        found = together(self._found)
-        adds = [*found.result.adds, *(self._writer.close() if self._writer else ())]
+        rewritten = together(self._found)
+        adds = [*rewritten.result.adds, *(self._writer.close() if self._writer else ())]
         if self._columns is not None:
             self._columns.close()
         result = replace(
-            found.result,
+            rewritten.result,
             adds=adds,
             changes=self._rows.feed.close() if self._rows.feed else [],
             timezone=self._plan.change.write.rows.timezone,
         )
         closing_ms = int((time.monotonic() - started) * 1000)
         milliseconds = closing_ms + sum(part.milliseconds for part in self._found)
-        return replace(found, result=result, sources=distinct(self._sources), milliseconds=milliseconds)
+        return replace(rewritten, result=result, sources=distinct(self._sources), milliseconds=milliseconds)
 
     def abort(self) -> None:
         if self._writer is not None:

@@ -66,15 +66,15 @@ class Length:
             return None
 
         def find(batch: pa.RecordBatch) -> int:
-            found = search(batch.column(self.column))
-            return -1 if found is None else found[0]
+            violation = search(batch.column(self.column))
+            return -1 if violation is None else violation[0]
 
         return find
 
     def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
         search = self._search(table)
-        found = search(batch.column(self.column).slice(row, 1)) if search is not None else None
-        text = "" if found is None else found[1]
+        too_long = search(batch.column(self.column).slice(row, 1)) if search is not None else None
+        text = "" if too_long is None else too_long[1]
         limit = _LIMIT.fullmatch(self.declared)
         failed = f"(({self.column} IS NULL) OR (length({self.column}) <= {limit[1]}))" if limit else None
         return EXCEED_CHAR_VARCHAR_LIMIT(
@@ -134,16 +134,18 @@ def _longer(limit: int) -> _Search:
 
 def _in_fields(fields: list[tuple[str, _Search]]) -> _Search:
     def search(structs: pa.Array) -> tuple[int, str] | None:
-        found = (s(field_of(structs, name)) for name, s in fields)
-        return min((f for f in found if f is not None), default=None)
+        violations = (s(field_of(structs, name)) for name, s in fields)
+        return min((violation for violation in violations if violation is not None), default=None)
 
     return search
 
 
 def _in_lists(element: _Search) -> _Search:
     def search(lists: pa.Array) -> tuple[int, str] | None:
-        found = element(pc.list_flatten(lists))
-        return None if found is None else (pc.list_parent_indices(lists)[found[0]].as_py(), found[1])
+        violation = element(pc.list_flatten(lists))
+        return (
+            None if violation is None else (pc.list_parent_indices(lists)[violation[0]].as_py(), violation[1])
+        )
 
     return search
 
@@ -246,8 +248,8 @@ Check = Condition | NotNull
 
 def first_false(passed: pa.Array) -> int:
     """The position of the first false value of an array without nulls; -1 if there is none."""
-    found: int = pc.index(passed, FALSE).as_py()
-    return found
+    row: int = pc.index(passed, FALSE).as_py()
+    return row
 
 
 def value_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:

@@ -100,11 +100,11 @@ def check_write(
         widening=state.widens_types,
         table_version=state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None,
     )
-    wanted = partition_columns_of(incoming, partition_by, table_name)
-    check_partitioning(merged, wanted, table_name)
-    repartitioned = bool(wanted) and list(wanted) != list(state.partition_columns)
+    partitioning = partition_columns_of(incoming, partition_by, table_name)
+    check_partitioning(merged, partitioning, table_name)
+    repartitioned = bool(partitioning) and list(partitioning) != list(state.partition_columns)
     if repartitioned or (merged != table and not merge_schema):
-        raise _mismatch(state, incoming, merged, wanted, overwrite)
+        raise _mismatch(state, incoming, merged, partitioning, overwrite)
     if merged != table:
         _check_generated(table, merged, table_name)
         _check_changed(merged, state)
@@ -142,9 +142,9 @@ def check_first_write(
         raise EMPTY_DATA(table=table_name)
     _check_not_all_void(incoming, table_name)
     check_duplicates(incoming, DUPLICATE_COLUMNS_FOUND_DATA, "the data that is written")
-    wanted = partition_columns_of(incoming, partition_by, table_name)
+    partitioning = partition_columns_of(incoming, partition_by, table_name)
     mode = column_mapping.mapping_mode(properties, True)
-    check_new_schema(incoming, wanted, mode, table_name, properties=properties)
+    check_new_schema(incoming, partitioning, mode, table_name, properties=properties)
     check_void(incoming, table_name)
     return incoming
 
@@ -160,24 +160,24 @@ def data_schema(data: StructType) -> StructType:
     assert isinstance(schema, StructType)
 
     def bare(field: StructField) -> StructField:
-        kept = {
+        metadata = {
             k: v
             for k, v in field.metadata.items()
             if not k.startswith("delta.") and not k.endswith("_DEFAULT")
         }
-        return StructField(field.name, field.type, field.nullable, kept)
+        return StructField(field.name, field.type, field.nullable, metadata)
 
     return column_mapping.transform_fields(schema, bare)
 
 
 def _overwrite_schema(state: TableState, data: StructType, partition_by: Sequence[str]) -> StructType:
-    wanted = partition_columns_of(data, partition_by, state.table)
+    partitioning = partition_columns_of(data, partition_by, state.table)
     mode = state.mapping_mode
     check_duplicates(data, DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE, "the data that is written")
-    check_new_schema(data, wanted, mode, state.table, properties=state.properties)
+    check_new_schema(data, partitioning, mode, state.table, properties=state.properties)
     _check_not_all_void(data, state.table)
     check_void(data, state.table)
-    if column_mapping.strip(state.schema) == data and wanted == state.partition_columns:
+    if column_mapping.strip(state.schema) == data and partitioning == state.partition_columns:
         return state.schema
     return data if mode == "none" else reuse_column_ids(data, state.schema)
 
