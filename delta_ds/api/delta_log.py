@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.write.arrow import ArrowStream
 
 
-@internal("open_snapshot", "storage")
+@internal("newest", "open_snapshot", "storage")
 @checked
 class DeltaLog(Shown, Maintained, Described, Frames):
     """The transaction log of the table at a path.

@@ -46,6 +46,12 @@ class TableLog:
         # A table whose newest version is damaged or not supported is refused at every version, as delta-spark does.
         return latest if version in (None, latest.version) else open_snapshot(self.storage, version)
 
+    def newest(self) -> Snapshot:
+        """The newest version, found from the one that this handle knows. Errors as of `open_snapshot`."""
+        if self._current is None:
+            self._current = Current(self.storage)
+        return self._current.snapshot()
+
     def start_transaction(
         self,
         version: int | None = None,
@@ -60,11 +66,9 @@ class TableLog:
         """
         from delta_ds.kernel.transaction.transaction import Transaction
 
-        if self._current is None:
-            self._current = Current(self.storage)
         base: Snapshot | None
         try:
-            base = self._current.snapshot() if version is None else open_snapshot(self.storage, version)
+            base = self.newest() if version is None else open_snapshot(self.storage, version)
         except NotADeltaTableError:
             if not create or version is not None:
                 raise

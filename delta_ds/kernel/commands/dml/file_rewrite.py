@@ -22,8 +22,7 @@ from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
 from delta_ds.kernel.commands.dml.plan import FileRewrite
 from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
 from delta_ds.kernel.commands.dml.row_changes import RowChanges
-from delta_ds.kernel.files.read.data_file import Batches, errors_name_file
-from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.data_file import BATCH_ROWS, Batches, errors_name_file
 from delta_ds.kernel.files.read.file_columns import Layouts
 from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.read.reader import read_slice

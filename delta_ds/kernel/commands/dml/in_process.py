@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-from delta_ds.kernel.commands.dml.commit import Committed, DmlCommand, RowScope, commit_dml, discard_folder
+from delta_ds.kernel.commands.dml.commit import (
+    Committed,
+    DmlCommand,
+    RowScope,
+    commit_dml,
+    discard_folder,
+)
 from delta_ds.kernel.commands.dml.file_rewrite import SMALL_BYTES
 from delta_ds.kernel.commands.dml.plan import (
     DmlPlan,
@@ -115,9 +121,8 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
         self.operation = operation
         self.settings = settings
         self.now = datetime.datetime.now(datetime.timezone.utc)
-        snapshot = log.start_transaction().base
-        assert snapshot is not None  # a missing table is refused
-        self.snapshot: Snapshot = snapshot
+        self.snapshot: Snapshot = log.newest()  # a missing table is refused
+        snapshot = self.snapshot
         check_changeable(snapshot, operation, removes)
         check_names(snapshot.schema.names, "table", snapshot.storage.url, operation)
         self._results: list[TaskResult] = []

@@ -31,7 +31,7 @@ from delta_ds.kernel.commands.merge.request import (
 )
 from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import TARGET, Sides
-from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.data_file import BATCH_ROWS
 from delta_ds.kernel.files.read.file_columns import Layouts
 from delta_ds.kernel.files.read.plan import ReadPlan
 from delta_ds.kernel.files.read.reader import read_slice

@@ -26,6 +26,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    is_key_type,
 )
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
@@ -147,8 +148,6 @@ def key_of(sides: Sides, part: Expression) -> Key | None:
     """What of both sides a part of the search condition holds equal, of types that can be found by hashes."""
     if not isinstance(part, Call) or part.name not in ("=", "<=>"):
         return None
-    from delta_ds.kernel.commands.changes.key_codes import is_key_type
-
     left, right = part.args
     if sides.read_by(left) == {SOURCE} and sides.read_by(right) == {TARGET}:
         left, right = right, left

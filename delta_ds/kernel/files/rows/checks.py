@@ -26,12 +26,12 @@ from delta_ds.conditions.data import (
 from delta_ds.exceptions import InvariantViolationError
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.base.json_text import parse_json
-from delta_ds.kernel.files.read import char_padding
 from delta_ds.kernel.files.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.format.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.format.expressions.casts import cast_value
 from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.tree import Column, Expression, Literal, columns, map_columns
+from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, INVARIANTS
 from delta_ds.kernel.format.schema.types import (
     INTEGER,
@@ -102,16 +102,16 @@ def _search_in(kind: DataType, declared: str | None) -> _Search | None:
         match = _LIMIT.fullmatch(declared or "")
         return _longer(int(match[1])) if match else None
     if isinstance(kind, StructType):
-        parts = char_padding.of_struct(declared, kind)
+        parts = char_varchar.of_struct(declared, kind)
         inner = [
             (f.name, s) for f, p in zip(kind, parts, strict=True) if (s := _search_in(f.type, p)) is not None
         ]
         return _in_fields(inner) if inner else None
     if isinstance(kind, ArrayType):
-        element = _search_in(kind.element, char_padding.of_element(declared))
+        element = _search_in(kind.element, char_varchar.of_element(declared))
         return None if element is None else _in_lists(element)
     if isinstance(kind, MapType):
-        key, value = char_padding.of_map(declared)
+        key, value = char_varchar.of_map(declared)
         inner = [
             (name, s)
             for name, s in (("key", _search_in(kind.key, key)), ("value", _search_in(kind.value, value)))

@@ -316,3 +316,9 @@ def _arrow_primitives() -> dict[str, Any]:
             ),
         )  # fmt: skip
     return _PRIMITIVES_IN_ARROW
+
+
+def is_key_type(data_type: DataType) -> bool:
+    """Whether values of a type can be keys: all but structs, arrays, maps and variants."""
+    nested = isinstance(data_type, (StructType, ArrayType, MapType))
+    return not nested and str(data_type) not in ("variant", "void")
