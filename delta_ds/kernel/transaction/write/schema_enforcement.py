@@ -20,7 +20,7 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.format.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.format.schema import column_mapping
-from delta_ds.kernel.format.schema.column_paths import Path, find, show, walk
+from delta_ds.kernel.format.schema.column_paths import Path, find, show
 from delta_ds.kernel.format.schema.evolution import (
     as_nullable,
     check_duplicates,
@@ -37,7 +37,15 @@ from delta_ds.kernel.format.schema.new_schema import (
     partition_column_not_found,
     partition_columns_of,
 )
-from delta_ds.kernel.format.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.kernel.format.schema.types import (
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    walk,
+)
 from delta_ds.kernel.format.table_state import TableState
 
 __all__ = ["check_first_write", "check_new_schema", "check_write", "data_schema", "partition_columns_of"]
