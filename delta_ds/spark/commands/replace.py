@@ -28,7 +28,7 @@ from delta_ds.kernel.format.schema.types import BOOLEAN
 from delta_ds.kernel.transaction.write.finish import write_parameters
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.schema import from_spark, quoted
-from delta_ds.spark.commands.dml_command import DmlExecution, by_path, replaced_files
+from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.commands.merge.clauses import Clause
 from delta_ds.spark.commands.merge.outcome import row_scope
@@ -294,8 +294,8 @@ class _Replacement:
         # As delta-spark, it makes a version of no rows too.
         change.commit(
             None if change.reads_more else read,
-            removed=replaced_files(change, files, found),
-            deleted=by_path(files, found.positions),
+            removed=change.plan.replaced_files(files, found),
+            deleted=files.by_path(found.positions),
             rows=scope,
             parameters=write_parameters(change.plan.write),
             metrics=replacement_metrics(found, self._written, rows_before),

@@ -252,11 +252,8 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
         gone: list[str] = list(removed)
         marked: dict[str, npt.NDArray[np.uint64]] = {}
         if files is not None and found is not None:
-            if self.plan.uses_deletion_vectors:
-                paths = dict(zip(files.numbers.to_pylist(), files.paths.to_pylist(), strict=True))
-                marked = {paths[number]: places for number, places in found.positions.items()}
-            else:
-                gone += files.only(found.files).paths.to_pylist()
+            marked = files.by_path(found.positions)
+            gone += self.plan.replaced_files(files, found)
         settings = self.settings
         change = DmlCommand(
             operation=self.operation,

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
+from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.rows.generated import generation_expression, is_identity
@@ -78,6 +79,13 @@ class DmlPlan:
         new_rows = self.inserts
         scope = replace(new_rows.overwrite_scope, records_changes=False)
         return replace(self, records_changes=False, new_rows=replace(new_rows, overwrite_scope=scope))
+
+    def replaced_files(self, files: CandidateFiles, rewritten: Rewritten) -> list[str]:
+        """The paths of those files that were rewritten; none where rows are marked instead."""
+        if self.uses_deletion_vectors:
+            return []
+        paths: list[str] = files.only(rewritten.files).paths.to_pylist()
+        return paths
 
 
 def plan_dml(

@@ -24,7 +24,7 @@ from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, is_set, size
 from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.by_arrow import ByArrow
-from delta_ds.spark.commands.dml_command import DmlExecution, by_path
+from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.by_arrow import (
@@ -193,7 +193,7 @@ class _Merge:
             change.commit(
                 done.read,
                 removed=[] if change.plan.uses_deletion_vectors else done.touched.paths.to_pylist(),
-                deleted={} if done.files is None else by_path(done.files, done.found.positions),
+                deleted={} if done.files is None else done.files.by_path(done.found.positions),
                 rows=done.scope,
                 parameters=history_parameters(plan),
                 metrics={
