@@ -57,10 +57,13 @@ class Listening:
     True
     """
 
-    def __init__(self, listener: Any, handlers: dict[type, Callable[[Any], object]]) -> None:
+    def __init__(
+        self, listener: Any, handlers: dict[type, Callable[[Any], object]], *, at_once: bool = False
+    ) -> None:
         self.listener = listener
         self._handlers = handlers
         self._failed = False
+        self._at_once = at_once
 
     def _wants(self, kind: type) -> bool:
         return kind in self._handlers
@@ -156,7 +159,7 @@ def add_listener(listener: object) -> Listening:
     ...     version = delta_ds.DeltaLog(tempfile.mkdtemp()).write(pa.table({"id": [1, 2]}))
     WRITE 0 2
     """
-    global _listening, _thread
+    global _thread
     handlers = {kind: getattr(listener, name) for kind, name in _METHODS.items() if hasattr(listener, name)}
     if not handlers and callable(listener):
         handlers = dict.fromkeys(_METHODS, listener)
@@ -166,12 +169,26 @@ def add_listener(listener: object) -> Listening:
             f"{listener!r} is neither",
             parameters={"listener": repr(listener)},
         )
-    added = Listening(listener, handlers)
+    added = _add(Listening(listener, handlers))
     with _lock:
-        _listening = (*_listening, added)
         if _thread is None or not _thread.is_alive():
             _thread = threading.Thread(target=_work, name="delta_ds-listeners", daemon=True)
             _thread.start()
+    return added
+
+
+def follow_commits(handler: Callable[[CommitReport], object]) -> Listening:
+    """Tell a function of each commit before the call that made it returns, in the thread of that call.
+
+    For what has to be done by the time the caller goes on, and takes little time.
+    """
+    return _add(Listening(handler, {CommitReport: handler}, at_once=True))
+
+
+def _add(added: Listening) -> Listening:
+    global _listening
+    with _lock:
+        _listening = (*_listening, added)
     return added
 
 
@@ -214,12 +231,18 @@ def is_wanted(kind: type) -> bool:
 
 
 def report(found: Report) -> None:
-    """Hand a report to the listeners; never fails, never waits."""
+    """Hand a report to the listeners; never fails, and waits for those only that follow commits at once."""
     global _behind
     if not is_wanted(type(found)):
         return
+    for each in _listening:
+        if each._at_once:
+            each._deliver(found)
+    waiting = tuple(each for each in _listening if not each._at_once)
+    if not waiting:
+        return
     try:
-        _waiting.put_nowait((_listening, found))
+        _waiting.put_nowait((waiting, found))
         _behind = False
     except queue.Full:
         if not _behind:
