@@ -6,7 +6,7 @@ Writes of a session of Spark Connect: casts by the public API, and the data sour
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -112,37 +112,11 @@ def _condition(error: Any) -> str | None:
 _Table = TypeVar("_Table")
 
 
-class Connect:
-    """See `Engine`. What only a JVM can tell is not known; the server resolves expressions anew for each query."""
-
-    kind = CONNECT
-    fixes_values = False
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self.expressions = ConnectExpressions(spark)
-        self.writes = ConnectWrites()
-
-    # --- rows
-
-    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
-        return portable_rows(self._spark, options, schema)
-
-    def numbered_rows(
-        self,
-        snapshot: Snapshot | None,
-        options: Mapping[str, str],
-        numbers: pa.Array,
-        timezone: str,
-        names: tuple[str, str],
-    ) -> DataFrame | None:
-        return None
+class ConnectFrames:
+    """See `Frames`."""
 
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         return frame
-
-    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> None:
-        """None: what may differ is computed once, and kept."""
 
     def columns(self, frame: DataFrame) -> list[Column]:
         return [frame[quoted(name)] for name in frame.columns]
@@ -179,34 +153,15 @@ class Connect:
     def fits_executors(self, frame: DataFrame, rows: int, variable_bytes: int) -> bool:
         return False
 
-    # --- writing
 
-    def row_rules(self) -> None:
-        """None: a client has no session of the server's in which names mean Spark's functions only."""
+class ConnectJobs:
+    """See `Jobs`."""
 
-    def write(
-        self,
-        rows: DataFrame,
-        plan: WritePlan,
-        options: Mapping[str, str],
-        folder: str,
-        problem: str | None,
-    ) -> TaskResult | None:
-        return None
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
-        return nullcontext()
-
-    def refresh(self, table: str) -> None:
-        """Which rows the server has cached a client is not told."""
-
-    # --- jobs
-
-    def tasks(self, per_core: int, otherwise: int) -> int:
-        return otherwise
-
-    def cores(self, server_cores: int) -> int:
-        return server_cores
+    def parallelism(self) -> None:
+        """Not told to a client."""
 
     def runs_small_jobs(self) -> bool:
         return False
@@ -244,3 +199,49 @@ class Connect:
 
     def workers(self) -> tuple[bool, str]:
         return True, "the server's, which are not looked at"
+
+
+class Connect:
+    """See `Engine`. What only a JVM can tell is not known; the server resolves expressions anew for each query."""
+
+    kind = CONNECT
+    fixes_values = False
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.expressions = ConnectExpressions(spark)
+        self.frames = ConnectFrames()
+        self.jobs = ConnectJobs(spark)
+        self.writes = ConnectWrites()
+
+    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
+        return portable_rows(self._spark, options, schema)
+
+    def numbered_rows(
+        self,
+        snapshot: Snapshot | None,
+        options: Mapping[str, str],
+        numbers: pa.Array,
+        timezone: str,
+        names: tuple[str, str],
+    ) -> DataFrame | None:
+        return None
+
+    def row_rules(self) -> None:
+        """None: a client has no session of the server's in which names mean Spark's functions only."""
+
+    def write(
+        self,
+        rows: DataFrame,
+        plan: WritePlan,
+        options: Mapping[str, str],
+        folder: str,
+        problem: str | None,
+    ) -> TaskResult | None:
+        return None
+
+    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
+        return nullcontext()
+
+    def refresh(self, table: str) -> None:
+        """Which rows the server has cached a client is not told."""
