@@ -274,7 +274,15 @@ class Classic:
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         return resolution.under_ids(frame, ids)
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> resolution.ExpressionContext:
+    def in_place_of(
+        self,
+        frame: DataFrame,
+        frames: Iterable[DataFrame | str],
+        expressions: Iterable[object] | None = None,
+    ) -> DataFrame:
+        return frame  # columns have ids, which stay
+
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> resolution.ExpressionContext:
         return resolution.ExpressionContext(frame, given)
 
     def columns(self, frame: DataFrame) -> list[Column]:

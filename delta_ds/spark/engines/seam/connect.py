@@ -15,9 +15,15 @@ from pyspark.sql.types import AtomicType, DataType, StringType
 from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_INSERT
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
+from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.connect.needed import told
-from delta_ds.spark.engines.seam.connect_expressions import ConnectExpressions
+from delta_ds.spark.engines.seam.connect_expressions import (
+    ConnectExpressions,
+    plans_named,
+    plans_of,
+    standing_for,
+)
 from delta_ds.spark.engines.seam.engine import CONNECT
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
 from delta_ds.spark.errors.row_errors import error_column
@@ -141,7 +147,19 @@ class Connect:
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         return frame
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> None:
+    def in_place_of(
+        self,
+        frame: DataFrame,
+        frames: Iterable[DataFrame | str],
+        expressions: Iterable[object] | None = None,
+    ) -> DataFrame:
+        named = None if expressions is None else plans_named(self._spark, expressions)
+        if named is not None and not named:
+            return frame
+        plans = plans_of(frames)
+        return standing_for(frame, plans if named is None else plans & named)
+
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> None:
         """None: what may differ is computed once, and kept."""
 
     def columns(self, frame: DataFrame) -> list[Column]:
@@ -171,7 +189,9 @@ class Connect:
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
         # What is only cached is computed again where the server does not know the plan for the same.
-        yield told(frame).localCheckpoint(eager=True)
+        with active(self._spark):
+            found = told(frame).localCheckpoint(eager=True)
+        yield found
 
     def variable_bytes(self, frame: DataFrame) -> None:
         """None."""

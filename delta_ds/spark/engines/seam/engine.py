@@ -315,7 +315,26 @@ class Engine(Protocol):
         """A frame whose columns are those of another one, as far as this kind of session can tell them apart."""
         ...
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> ExpressionContext | None:
+    def in_place_of(
+        self,
+        frame: DataFrame,
+        frames: Iterable[DataFrame | str],
+        expressions: Iterable[object] | None = None,
+    ) -> DataFrame:
+        """A frame in which expressions find columns of frames that it stands for.
+
+        Parameters
+        ----------
+        frame
+            The rows.
+        frames
+            What it stands for, with the frames that those are made of.
+        expressions
+            Those whose columns are looked for; None: not known.
+        """
+        ...
+
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> ExpressionContext | None:
         """The fixed values of `current_timestamp()` and its like, and columns of frames of the table.
 
         Parameters
@@ -323,7 +342,7 @@ class Engine(Protocol):
         frame
             The table as the command sees it.
         given
-            Frames of the table that its user holds.
+            Frames of the table that its user holds; for those of a client the qualifier of their columns.
         """
         ...
 
