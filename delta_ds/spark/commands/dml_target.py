@@ -253,6 +253,7 @@ class DmlTarget:
         return self.engine.expressions.context(self._first or self.frame(self.no_files), self.handle.given)
 
     def _with_alias(self, frame: DataFrame) -> DataFrame:
+        frame = self.engine.frames.in_place_of(frame, self.handle.given)
         return frame.alias(self.handle.alias) if self.handle.alias else frame
 
     def _portable(self, files: CandidateFiles) -> DataFrame:

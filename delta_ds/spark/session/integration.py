@@ -130,6 +130,8 @@ def _patches(connect: bool) -> list[_Patch]:
             (LogicalPlan, "to_proto", _is_told_to_source, _to_proto),
             (ConnectFrame, "persist", _is_kept_by_server, needed.persist),
             (ConnectFrame, "unpersist", _is_kept_by_server, needed.unpersist),
+            (ConnectFrame, "sameSemantics", _is_kept_by_server, needed.compare),
+            (ConnectFrame, "semanticHash", _is_kept_by_server, needed.compare),
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
             (ConnectWriter, "mode", _names_mode_of_errors, _mode_of_errors),
             *_writer_patches(ConnectWriter),
@@ -299,9 +301,9 @@ def _is_left_to_server(spark: Any, options: Mapping[str, str]) -> bool:
 
 def _to_proto(original: Callable[..., Any], plan: Any, arguments: dict[str, Any]) -> Any:
     """A query as it is sent, in which the reads of our tables are told what it needs of them."""
-    from delta_ds.spark.engines.connect.needed import told_plan
+    from delta_ds.spark.engines.connect.needed import compares, told_plan
 
-    return original(told_plan(plan), **arguments)
+    return original(plan if compares() else told_plan(plan), **arguments)
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:

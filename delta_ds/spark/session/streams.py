@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.transaction.write.intent import stream_intent
-from delta_ds.spark.base.kinds.frames import active_in_jvm
+from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
@@ -99,7 +99,7 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
         complete = seal(session, complete, FORMAT)
     reader.options(**{name: text for name, text in complete.items() if text != given.get(name)})
     path = arguments.get("path")
-    with delta_errors(), active_in_jvm(session):
+    with delta_errors(), active(session):
         return monkeypatch.call_original(reader, "load", path if complete.get("path") == path else None)
 
 
@@ -126,7 +126,7 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
         if text != options.get(name):
             writer.option(name, text)
     path = arguments.get("path")
-    with delta_errors(), active_in_jvm(session):
+    with delta_errors(), active(session):
         return monkeypatch.call_original(writer, "start", path if complete.get("path") == path else None)
 
 

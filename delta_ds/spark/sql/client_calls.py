@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.operations import DELETE, MERGE, UPDATE
 from delta_ds.kernel.format.options.session_facts import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
+from delta_ds.records import replace
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.session_conf import CLIENT_CALLS, CLIENT_CALLS_CONF
-from delta_ds.spark.commands.at_server import Received
+from delta_ds.spark.commands.at_server import OF_TABLE, Received
 from delta_ds.spark.commands.delete import run_delete
 from delta_ds.spark.commands.handle import Handle, open_handle
 from delta_ds.spark.commands.merge.clauses import Clause
@@ -88,6 +90,7 @@ def _change_rows(
     options = dict(command["table"])
     with carried({ORIGIN: origin}):
         handle = open_handle(spark, options.pop("path"), options, command["alias"])
+        handle = replace(handle, given=deque([OF_TABLE]))
         received = Received([jvm.column(expression) for expression in expressions])
         source = None if rows is None else jvm.data_frame(rows)
         (counts,) = _COMMANDS[command["operation"]](handle, received, source, command).collect()

@@ -33,7 +33,7 @@ from delta_ds.spark.commands.merge.by_arrow import (
     kernel_merge,
     merge_by_arrow,
 )
-from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
+from delta_ds.spark.commands.merge.clauses import Clause, check_clauses, expressions_of
 from delta_ds.spark.commands.merge.outcome import (
     Outcome,
     counted,
@@ -171,7 +171,8 @@ class _Merge:
             if kept is None:
                 kept = materialize_source(self._given, replicated=self._replicated)
             constant = kept is self._given
-            self._source = _mark_source(kept)
+            columns = [self._condition, *expressions_of(self._clauses)]
+            self._source = _mark_source(target.engine.frames.in_place_of(kept, [self._given], columns))
             if not target.engine.frames.has_same_columns(self._given, kept):
                 self._plan = None
                 self._resolutions.forget_columns()

@@ -32,7 +32,7 @@ def call(
     what
         The kind of the call and its arguments, as `sql/client_calls.py` takes them; `wire.py` has a form for them.
     columns
-        Expressions that `what` speaks of, by their numbers. None may name a DataFrame; see `names_a_frame`.
+        Expressions that `what` speaks of, by their numbers. Queries in them do not travel.
     rows
         Of a MERGE.
 
@@ -62,19 +62,3 @@ def call(
     with delta_errors():
         ((answer,),) = ConnectFrame(Call(None), spark).collect()  # type: ignore[arg-type]
     return wire.decode(answer)
-
-
-def names_a_frame(spark: SparkSession, column: Column) -> bool:
-    """Whether an expression of a client names a DataFrame, as `frame.column` does, or holds a query."""
-    return _holds(column.to_plan(spark.client), "plan_id")  # type: ignore[operator]
-
-
-def _holds(message: Any, name: str) -> bool:
-    for field, value in message.ListFields():
-        if field.name == name:
-            return True
-        if field.message_type is not None:
-            parts = [value] if hasattr(value, "ListFields") else value
-            if any(hasattr(part, "ListFields") and _holds(part, name) for part in parts):
-                return True
-    return False

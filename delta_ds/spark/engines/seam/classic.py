@@ -6,7 +6,7 @@ Writes of a classic session: casts as Spark's own inserts have them, and Spark's
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
@@ -128,6 +128,14 @@ class ClassicFrames:
 
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         return resolution.under_ids(frame, ids)
+
+    def in_place_of(
+        self,
+        frame: DataFrame,
+        frames: Iterable[DataFrame | str],
+        expressions: Iterable[object] | None = None,
+    ) -> DataFrame:
+        return frame  # columns have ids, which stay
 
     def columns(self, frame: DataFrame) -> list[Column]:
         return resolution.attributes(frame)

@@ -28,7 +28,7 @@ class ClassicExpressions:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> resolution.ExpressionContext:
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> resolution.ExpressionContext:
         return resolution.ExpressionContext(frame, given)
 
     def resolve(

@@ -6,7 +6,7 @@ Writes of a session of Spark Connect: casts by the public API, and the data sour
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,9 +15,15 @@ from pyspark.sql.types import AtomicType, DataType, StringType
 from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_INSERT
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
+from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.connect.needed import told
-from delta_ds.spark.engines.seam.connect_expressions import ConnectExpressions
+from delta_ds.spark.engines.seam.connect_expressions import (
+    ConnectExpressions,
+    plans_named,
+    plans_of,
+    standing_for,
+)
 from delta_ds.spark.engines.seam.engine import CONNECT
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
 from delta_ds.spark.errors.row_errors import error_column
@@ -118,6 +124,18 @@ class ConnectFrames:
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         return frame
 
+    def in_place_of(
+        self,
+        frame: DataFrame,
+        frames: Iterable[DataFrame | str],
+        expressions: Iterable[object] | None = None,
+    ) -> DataFrame:
+        named = None if expressions is None else plans_named(frame.sparkSession, expressions)
+        if named is not None and not named:
+            return frame
+        plans = plans_of(frames)
+        return standing_for(frame, plans if named is None else plans & named)
+
     def columns(self, frame: DataFrame) -> list[Column]:
         return [frame[quoted(name)] for name in frame.columns]
 
@@ -145,7 +163,9 @@ class ConnectFrames:
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
         # What is only cached is computed again where the server does not know the plan for the same.
-        yield told(frame).localCheckpoint(eager=True)
+        with active(frame.sparkSession):
+            found = told(frame).localCheckpoint(eager=True)
+        yield found
 
     def variable_bytes(self, frame: DataFrame) -> None:
         """None."""

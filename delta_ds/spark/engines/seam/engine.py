@@ -7,7 +7,7 @@ columns of two queries that do not mean the same (False).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -57,6 +57,25 @@ class Frames(Protocol):
 
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         """A frame whose columns are those of another one, as far as this kind of session can tell them apart."""
+        ...
+
+    def in_place_of(
+        self,
+        frame: DataFrame,
+        frames: Iterable[DataFrame | str],
+        expressions: Iterable[object] | None = None,
+    ) -> DataFrame:
+        """A frame in which expressions find columns of frames that it stands for.
+
+        Parameters
+        ----------
+        frame
+            The rows.
+        frames
+            What it stands for, with the frames that those are made of.
+        expressions
+            Those whose columns are looked for; None: not known.
+        """
         ...
 
     def columns(self, frame: DataFrame) -> list[Column]:

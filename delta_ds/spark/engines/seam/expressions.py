@@ -122,7 +122,7 @@ class ResolutionScope:
 class Expressions(Protocol):
     """What a kind of session knows of expressions: of their meaning, and of what they say in the kernel's terms."""
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> ExpressionContext | None:
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> ExpressionContext | None:
         """The fixed values of `current_timestamp()` and its like, and columns of frames of the table.
 
         Parameters
@@ -130,7 +130,7 @@ class Expressions(Protocol):
         frame
             The table as the command sees it.
         given
-            Frames of the table that its user holds.
+            Frames of the table that its user holds; for those of a client the qualifier of their columns.
         """
         ...
 

@@ -33,7 +33,7 @@ _QUERIES = {
     "fields of structs": "SELECT s.a, s.c.e FROM fact WHERE s.a > 5",
     "a field of structs in an array": "SELECT items.x FROM fact",
     "an exploded field": "SELECT item.x FROM fact LATERAL VIEW explode(items) AS item",
-    "one aggregate twice": "WITH x AS (SELECT k, sum(v) AS n FROM fact GROUP BY k) SELECT * FROM x JOIN x AS y USING (k)",
+    "one aggregate twice": "WITH x AS (SELECT k, sum(v) n FROM fact GROUP BY k) SELECT * FROM x JOIN x AS y USING (k)",
     "one subquery twice": "SELECT id FROM fact WHERE v > (SELECT avg(v) FROM fact) AND id < (SELECT avg(v) FROM fact)",
     "subqueries that Spark merges": "SELECT (SELECT avg(v) FROM fact), (SELECT sum(k) FROM fact)",
     "the last rows by a column": "SELECT id, t FROM fact ORDER BY id DESC LIMIT 3",

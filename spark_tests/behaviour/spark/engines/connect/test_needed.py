@@ -435,6 +435,44 @@ def test_queries_on_a_persistent_frame_find_its_rows_in_memory(client: Client, t
 @pytest.mark.connect
 @pytest.mark.slow
 @pytest.mark.long
+def test_every_query_of_a_frame_reads_the_newest_version(client: Client, tmp_path: Path) -> None:
+    """Whatever it needs of the frame; but for a version that is given, and for rows that the server keeps."""
+
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        import delta_ds
+
+        delta_ds.register(spark)
+        reader = spark.read.format("pydelta")
+        newest, first, kept = reader.load(path), reader.option("versionAsOf", 1).load(path), reader.load(path)
+        kept = kept.where("id >= 0").persist()
+        found = []
+        for _ in range(2):
+            for frame in (newest, first, kept):
+                frame.schema  # noqa: B018 - which the server analyses, and keeps the plan of
+                ways = [
+                    len(frame.collect()),
+                    frame.count(),
+                    frame.where("id >= 0").count(),
+                    len(frame.toPandas()),
+                ]
+                found.append([*ways, frame.union(frame).count() / 2])
+            more = DeltaLog(path).snapshot().scan().to_arrow().slice(0, 3)
+            DeltaLog(path).write(more)
+        kept.unpersist()
+        return [
+            *found,
+            newest.sameSemantics(newest),
+            newest.where("id > 1").semanticHash() == newest.where("id > 1").semanticHash(),
+            newest.sameSemantics(newest.where("id > 1")),
+        ]
+
+    ten, more = [10] * 5, [13] * 5
+    assert client(program, _table(tmp_path / "t")) == [ten, ten, ten, more, ten, ten, True, True, False]
+
+
+@pytest.mark.connect
+@pytest.mark.slow
+@pytest.mark.long
 def test_files_that_no_row_of_a_query_lies_in_are_not_read(client: Client, tmp_path: Path) -> None:
     path = _table(tmp_path / "t")
 
