@@ -15,9 +15,8 @@ from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import unevaluable
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import Path, find, show
-from delta_ds.kernel.format.schema.types import VOID
+from delta_ds.kernel.format.schema.types import VOID, without_metadata
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, cast_alike
-from delta_ds.spark.errors.row_errors import without_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

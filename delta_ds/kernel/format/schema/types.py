@@ -331,6 +331,17 @@ def walk(data_type: DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[tupl
         yield from walk(data_type.value, (*path, "value"))
 
 
+def without_metadata(kind: DataType) -> DataType:
+    """The type without metadata, all nullable."""
+    if isinstance(kind, StructType):
+        return StructType(tuple(StructField(f.name, without_metadata(f.type)) for f in kind))
+    if isinstance(kind, ArrayType):
+        return ArrayType(without_metadata(kind.element))
+    if isinstance(kind, MapType):
+        return MapType(without_metadata(kind.key), without_metadata(kind.value))
+    return kind
+
+
 def is_key_type(data_type: DataType) -> bool:
     """Whether values of a type can be keys: all but structs, arrays, maps and variants."""
     nested = isinstance(data_type, (StructType, ArrayType, MapType))

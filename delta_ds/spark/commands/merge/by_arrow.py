@@ -29,7 +29,7 @@ from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import HIDDEN, find
-from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType
+from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType, without_metadata
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF
@@ -40,7 +40,6 @@ from delta_ds.spark.commands.merge.sides import Side, has_usable_bounds
 from delta_ds.spark.commands.predicates import bound_alike, demands_on_target
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, cast_alike
-from delta_ds.spark.errors.row_errors import without_metadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
