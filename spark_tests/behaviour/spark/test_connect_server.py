@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import delta_ds
 from delta_ds import DeltaTable
@@ -205,18 +205,20 @@ def test_the_format_is_spark_s_own_reader_and_writer(
         rows.where("id < 3").write.format("pydelta").mode("overwrite").option("replaceWhere", "id < 4").save(
             path
         )
-        read = session.read.format("pydelta")
+
+        def read(**options: str) -> DataFrame:
+            return session.read.format("pydelta").options(**options).load(path)
+
         query = session.readStream.format("pydelta").load(path).writeStream.format("pydelta")
         query = query.option("checkpointLocation", f"{folder}/c").trigger(availableNow=True)
         assert query.start(f"{folder}/copied").awaitTermination(SECONDS)
-        feed = read.option("readChangeFeed", "true").option("startingVersion", "0")
         return [
-            "FileScan parquet" in read.load(path)._explain_string(),  # type: ignore[operator]
-            sorted(row.id for row in read.load(path).collect()),
-            read.option("versionAsOf", "0").load(path).count(),
+            "FileScan parquet" in read()._explain_string(),  # type: ignore[operator]
+            sorted(row.id for row in read().collect()),
+            read(versionAsOf="0").count(),
             session.read.format("pydelta").load(f"{folder}/copied").count(),
             DeltaTable.forPath(session, path).detail().first().partitionColumns,
-            _condition(lambda: feed.load(path).count()),
+            _condition(lambda: read(readChangeFeed="true", startingVersion="0").count()),
             _condition(lambda: rows.write.format("pydelta").save(path)),
         ]
 
@@ -246,7 +248,7 @@ def _condition(call: Callable[[], Any]) -> str:
     try:
         call()
     except Exception as error:
-        return re.findall(r"\[(DELTA_\w+)\]", str(error))[0]
+        return getattr(error, "condition", None) or re.findall(r"\[(DELTA_\w+)\]", str(error))[0]
     return "done"
 
 

@@ -441,7 +441,8 @@ def test_files_that_a_session_has_sent_serve_the_functions_of_its_commands(serve
             run(
                 session,
                 f"MERGE INTO {name} t USING (SELECT 4L AS id UNION ALL SELECT 9L) s ON t.id = s.id "
-                "WHEN MATCHED THEN UPDATE SET v = sent(t.v) WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, sent(s.id))",
+                "WHEN MATCHED THEN UPDATE SET v = sent(t.v) "
+                "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, sent(s.id))",
                 f"UPDATE {name} SET v = sent(v) WHERE sent(id) = sent(1)",
                 f"DELETE FROM {name} WHERE sent(id) = sent(3)",
             )
