@@ -37,7 +37,79 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
+def outcome(call: Callable[[], object]) -> str:
+    """`done`, or the condition of what was raised, without what follows a point in it."""
+    try:
+        call()
+    except Exception as error:
+        said: Any = error.getCondition() if hasattr(error, "getCondition") else error
+        return str(said).partition(".")[0]
+    return "done"
+
+
 # --- sessions with other settings
+
+
+def test_each_session_has_its_own_settings(server: Client) -> None:
+    """At the same time: in each a statement and a method, whose meaning is that of the session's settings."""
+
+    def program(spark: SparkSession) -> list[Any]:
+        settings: list[dict[str, str]] = [
+            {
+                "spark.sql.session.timeZone": zone,
+                "spark.sql.ansi.enabled": ansi,
+                "spark.sql.caseSensitive": case,
+                "spark.databricks.delta.schema.autoMerge.enabled": evolves,
+                "spark.databricks.delta.properties.defaults.enableDeletionVectors": vectors,
+            }
+            for zone, ansi, case, evolves, vectors in (
+                ("UTC", "true", "false", "true", "false"),
+                ("America/New_York", "false", "true", "false", "true"),
+                ("Asia/Tokyo", "false", "false", "true", "true"),
+            )
+        ]
+
+        def changed(number: int, own: dict[str, str]) -> list[Any]:
+            session, name = another_session(), f"settings_{number}"
+            for key, value in own.items():
+                session.conf.set(key, value)
+            run(session, f"CREATE TABLE {name} (at TIMESTAMP, n INT) USING delta")
+            table = DeltaTable.forName(session, name)
+            run(session, f"INSERT INTO {name} VALUES (timestamp'2026-01-01 00:00:00', 1)")
+            table.update(set={"at": "timestamp'2026-01-01 00:00:00'"})
+            new = session.sql("SELECT timestamp'2026-01-01 00:00:00' AS at, 2 AS n, 'x' AS more").alias("s")
+            merge = table.alias("t").merge(new, "t.n = s.n").whenNotMatchedInsertAll()
+            found = [
+                outcome(lambda: run(session, f"UPDATE {name} SET n = CAST('x' AS INT)")),
+                outcome(lambda: table.update(set={"n": "CAST('x' AS INT)"})),
+                outcome(lambda: run(session, f"DELETE FROM {name} WHERE N < 0")),
+                outcome(lambda: table.delete("N < 0")),
+                outcome(merge.execute),
+            ]
+            (seconds,) = run(session, f"SELECT DISTINCT unix_seconds(at) FROM {name}")
+            (detail,) = table.detail().collect()
+            vectors = detail.properties.get("delta.enableDeletionVectors")
+            return [seconds, found, session.table(name).columns[2:], vectors]
+
+        answers: list[Any] = [None] * len(settings)
+
+        def work(number: int) -> None:
+            answers[number] = changed(number, settings[number])
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(len(settings))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+        return answers
+
+    midnight = 1767225600
+    fails, unknown = "CAST_INVALID_INPUT", "UNRESOLVED_COLUMN"
+    assert server(program) == [
+        [[(midnight,)], [fails, fails, "done", "done", "done"], ["more"], "false"],
+        [[(midnight + 5 * 3600,)], ["done", "done", unknown, unknown, "done"], [], "true"],
+        [[(midnight - 9 * 3600,)], ["done", "done", "done", "done", "done"], ["more"], "true"],
+    ]
 
 
 def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
@@ -47,20 +119,24 @@ def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
             delta_ds.register(session)
         one.range(3).write.format("pydelta").save(path)
         delta_ds.unregister(one)
-        try:
-            one.range(3).write.format("pydelta").save(path)
-            refused = ""
-        except Exception as error:
-            refused = str(error)
+
+        def failure(session: SparkSession) -> str:
+            try:
+                session.read.format("pydelta").load(f"{path}/none").collect()
+            except Exception as error:
+                return type(error).__name__
+            return ""
+
         other.range(3, 5).write.format("pydelta").mode("ignore").save(path)
         return [
-            "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in refused,
+            failure(one),
+            failure(other),
             other.read.format("pydelta").load(path).count(),
             # What the server has by itself stays.
             run(one, f"SELECT count(*) FROM delta.`{path}`"),
         ]
 
-    assert server(program, str(tmp_path / "t")) == [True, 3, [[(3,)]]]
+    assert server(program, str(tmp_path / "t")) == ["AnalysisException", "NotADeltaTableError", 3, [[(3,)]]]
 
 
 def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: Client) -> None:
@@ -83,10 +159,15 @@ def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: 
 
 # --- interrupts
 
-_INTERRUPTS: dict[str, Callable[[Any, str], list[str]]] = {
-    "all": lambda session, tag: session.interruptAll(),
-    "tag": lambda session, tag: session.interruptTag(tag),
-}
+
+def _interrupt(session: Any, how: str, operations: set[str]) -> int:
+    """How many operations of a session were told to end."""
+    ways: dict[str, Callable[[], list[str]]] = {
+        "all": session.interruptAll,
+        "tag": lambda: session.interruptTag("mine"),
+        "operation": lambda: [each for one in operations for each in session.interruptOperation(one)],
+    }
+    return len(ways[how]())
 
 
 def _delete(session: Any, path: str) -> None:
@@ -104,8 +185,20 @@ def _append(session: Any, path: str) -> None:
     rows.write.format("delta").mode("append").save(path)
 
 
-@pytest.mark.parametrize("how", sorted(_INTERRUPTS))
-@pytest.mark.parametrize("command", [_delete, _merge, _append], ids=lambda f: f.__name__.lstrip("_"))
+def _query(session: Any, path: str) -> None:
+    run(session, f"SELECT sum(slow(id)) FROM delta.`{path}`")
+
+
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [
+        (_delete, "all"), (_delete, "tag"), (_delete, "operation"),
+        (_merge, "all"), (_merge, "tag"), (_merge, "operation"),
+        (_append, "all"), (_append, "tag"), (_append, "operation"),
+        (_query, "all"), (_query, "operation"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given.__name__.lstrip("_"),
+)  # fmt: skip
 def test_an_interrupted_command_leaves_nothing(
     server: Client, tmp_path: Path, how: str, command: Callable[[Any, str], None]
 ) -> None:
@@ -121,11 +214,17 @@ def test_an_interrupted_command_leaves_nothing(
             from pathlib import Path
 
             Path(started).touch()
-            time.sleep(2)
+            time.sleep(3)
             return value
 
         session.udf.register("slow", udf(slow, "bigint"))
         said: list[str] = []
+        operations: set[str] = set()
+
+        def progress(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
+            (operations.discard if done else operations.add)(operation_id)
+
+        session.registerProgressHandler(progress)
 
         def work() -> None:
             session.addTag("mine")
@@ -138,9 +237,9 @@ def test_an_interrupted_command_leaves_nothing(
         thread = threading.Thread(target=work)
         thread.start()
         deadline = time.monotonic() + SECONDS
-        while not os.path.exists(started) and time.monotonic() < deadline:
+        while not (os.path.exists(started) and operations) and time.monotonic() < deadline:
             time.sleep(0.05)
-        interrupted = _INTERRUPTS[how](session, "mine")
+        interrupted = _interrupt(session, how, set(operations))
         thread.join(SECONDS)
         # What the command had begun it may still be clearing away.
         time.sleep(2)
@@ -150,7 +249,7 @@ def test_an_interrupted_command_leaves_nothing(
             session.table(f"delta.`{path}`").count(),
         ]
         run(session, f"DELETE FROM delta.`{path}` WHERE id = 0")
-        return [len(interrupted), said, counts, len(files), session.table(f"delta.`{path}`").count()]
+        return [interrupted, said, counts, len(files), session.table(f"delta.`{path}`").count()]
 
     path = str(tmp_path / "t")
     interrupted, (said,), counts, files, left = server(program, path, str(tmp_path / "started"))
@@ -252,3 +351,110 @@ def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, An
             client_of(f"sc://127.0.0.1:{proxy.port}", folder, folder / "client") as client,
         ):
             yield client, proxy
+
+
+# --- much at once
+
+
+def test_a_hundred_megabytes_come_at_once(server: Client) -> None:
+    """To the client, from it, and into a MERGE."""
+
+    def program(spark: SparkSession) -> list[Any]:
+        session = another_session()
+        text = "lpad(cast(id AS STRING), 100, '0') AS text"
+        run(session, f"CREATE TABLE large USING delta AS SELECT id, {text} FROM range(1000000)")
+        rows = session.table("large").toArrow().sort_by("id")
+        by_path = DeltaTable.forName(session, "large").toDF().where("id % 2 = 0").toArrow()
+        session.createDataFrame(rows).write.format("delta").saveAsTable("sent_as_rows")
+        back = session.table("sent_as_rows").toArrow().sort_by("id")
+        run(
+            session,
+            "CREATE TABLE merged (id BIGINT, text STRING) USING delta",
+            "INSERT INTO merged VALUES (7, '')",
+        )
+        merge = (
+            DeltaTable.forName(session, "merged")
+            .alias("t")
+            .merge(session.createDataFrame(rows).alias("s"), "t.id = s.id")
+        )
+        (counts,) = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().collect()
+        merged = session.table("merged").toArrow().sort_by("id")
+        return [
+            rows.nbytes > 100e6,
+            by_path.num_rows,
+            back.equals(rows.cast(back.schema)),
+            tuple(counts),
+            merged.equals(rows.cast(merged.schema)),
+        ]
+
+    assert server(program) == [True, 500_000, True, (1_000_000, 1, 0, 999_999), True]
+
+
+# --- artifacts
+
+
+def test_files_that_a_session_has_sent_serve_the_functions_of_its_commands(server: Client) -> None:
+    """A module, a file and an archive, in two sessions that have others of the same names."""
+
+    def program(spark: SparkSession) -> list[Any]:
+        import zipfile
+
+        from pyspark.sql.functions import udf
+
+        def answers(number: int) -> list[Any]:
+            session, name = another_session(), f"sent_{number}"
+            folder = Path(name)
+            folder.mkdir()
+            (folder / "sent_module.py").write_text(f"def times(value):\n    return {number} * value\n")
+            (folder / "added.txt").write_text(str(number * 100))
+            with zipfile.ZipFile(folder / "packed.zip", "w") as packed:
+                packed.writestr("inner.txt", str(number * 1000))
+            session.addArtifacts(str(folder / "sent_module.py"), pyfile=True)
+            session.addArtifacts(str(folder / "added.txt"), file=True)
+            session.addArtifacts(f"{folder / 'packed.zip'}#unpacked", archive=True)
+
+            @udf("bigint")
+            def sent(value: int) -> int:
+                import os
+
+                import sent_module  # type: ignore[import-not-found]
+                from pyspark import SparkFiles
+
+                def number_in(*path: str) -> int:
+                    with open(os.path.join(SparkFiles.getRootDirectory(), *path)) as file:
+                        return int(file.read())
+
+                return (
+                    int(sent_module.times(value))
+                    + number_in("added.txt")
+                    + number_in("unpacked", "inner.txt")
+                )
+
+            session.udf.register("sent", sent)
+            found: list[Any] = [row[0] for row in session.range(2).select(sent("id")).collect()]
+            session.range(4).select("id", sent("id").alias("v")).write.format("delta").saveAsTable(name)
+            table = DeltaTable.forName(session, name).alias("t")
+            source = session.range(2, 5).alias("s")
+            merge = table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": sent("t.v")})
+            merge.whenNotMatchedInsert(values={"id": "s.id", "v": sent("s.id")}).execute()
+            table.update("id = 0", {"v": sent("v")})
+            run(
+                session,
+                f"MERGE INTO {name} t USING (SELECT 4L AS id UNION ALL SELECT 9L) s ON t.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET v = sent(t.v) "
+                "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, sent(s.id))",
+                f"UPDATE {name} SET v = sent(v) WHERE sent(id) = sent(1)",
+                f"DELETE FROM {name} WHERE sent(id) = sent(3)",
+            )
+            return [found, sorted(map(tuple, session.table(name).collect()))]
+
+        return [answers(number) for number in (2, 3)]
+
+    def expected(number: int) -> list[Any]:
+        def sent(value: int) -> int:
+            return number * value + number * 1100
+
+        rows = [(0, sent(sent(0))), (1, sent(sent(1))), (2, sent(sent(2))), (4, sent(sent(4))), (9, sent(9))]
+        return [[sent(0), sent(1)], rows]
+
+    assert server(program) == [expected(2), expected(3)]
