@@ -196,6 +196,23 @@ CATALOG_NAMESPACE = ErrorCondition(
     parameters=("table", "catalog"),
     family="argument",
 )
+CATALOG_NAME = ErrorCondition(
+    "DELTA_CATALOG_NAME",
+    InvalidOptionError,
+    "42602",
+    "{name!r} cannot be the name of a table or namespace in the catalog {catalog}, where it would be a folder in "
+    "{folder}: choose one that is not empty, does not begin with '_' or '.', and has no '/', '\\' or ':'. Nothing was "
+    "changed",
+    parameters=("name", "catalog"),
+    family="argument",
+)
+CATALOG_SCHEMA_NOT_FOUND = ErrorCondition(
+    "SCHEMA_NOT_FOUND",
+    NotADeltaTableError,
+    "42704",
+    "there is no schema {schemaName}: make it with CREATE SCHEMA. Nothing was written",
+    parameters=("schemaName",),
+)
 CATALOG_FORMAT = ErrorCondition(
     "DELTA_CATALOG_FORMAT",
     UnsupportedOperationError,

@@ -44,6 +44,11 @@ DISTRIBUTED_PLANNING_NOT_USED = Event.warning(
     "a large table is planned on the driver",
     "see the reason; the driver needs memory for the list of files",
 )
+ENTRY_NOT_RENEWED = Event.warning(
+    "entry_not_renewed table reason",
+    "the columns and properties of a table in the metastore could not be renewed after a commit, which stands",
+    "see the reason; the next commit tries again",
+)
 ENTRY_WITHOUT_COLUMNS = Event.warning(
     "entry_without_columns table reason",
     "a client of `pydelta serve` asked for the columns of a table whose log cannot be read, and gets none",

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import queue
 import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -53,10 +57,13 @@ class Listening:
     True
     """
 
-    def __init__(self, listener: Any, handlers: dict[type, Callable[[Any], object]]) -> None:
+    def __init__(
+        self, listener: Any, handlers: dict[type, Callable[[Any], object]], *, at_once: bool = False
+    ) -> None:
         self.listener = listener
         self._handlers = handlers
         self._failed = False
+        self._at_once = at_once
 
     def _wants(self, kind: type) -> bool:
         return kind in self._handlers
@@ -152,7 +159,7 @@ def add_listener(listener: object) -> Listening:
     ...     version = delta_ds.DeltaLog(tempfile.mkdtemp()).write(pa.table({"id": [1, 2]}))
     WRITE 0 2
     """
-    global _listening, _thread
+    global _thread
     handlers = {kind: getattr(listener, name) for kind, name in _METHODS.items() if hasattr(listener, name)}
     if not handlers and callable(listener):
         handlers = dict.fromkeys(_METHODS, listener)
@@ -162,12 +169,26 @@ def add_listener(listener: object) -> Listening:
             f"{listener!r} is neither",
             parameters={"listener": repr(listener)},
         )
-    added = Listening(listener, handlers)
+    added = _add(Listening(listener, handlers))
     with _lock:
-        _listening = (*_listening, added)
         if _thread is None or not _thread.is_alive():
             _thread = threading.Thread(target=_work, name="delta_ds-listeners", daemon=True)
             _thread.start()
+    return added
+
+
+def follow_commits(handler: Callable[[CommitReport], object]) -> Listening:
+    """Tell a function of each commit before the call that made it returns, in the thread of that call.
+
+    For what has to be done by the time the caller goes on, and takes little time.
+    """
+    return _add(Listening(handler, {CommitReport: handler}, at_once=True))
+
+
+def _add(added: Listening) -> Listening:
+    global _listening
+    with _lock:
+        _listening = (*_listening, added)
     return added
 
 
@@ -210,12 +231,18 @@ def is_wanted(kind: type) -> bool:
 
 
 def report(found: Report) -> None:
-    """Hand a report to the listeners; never fails, never waits."""
+    """Hand a report to the listeners; never fails, and waits for those only that follow commits at once."""
     global _behind
     if not is_wanted(type(found)):
         return
+    for each in _listening:
+        if each._at_once:
+            each._deliver(found)
+    waiting = tuple(each for each in _listening if not each._at_once)
+    if not waiting:
+        return
     try:
-        _waiting.put_nowait((_listening, found))
+        _waiting.put_nowait((waiting, found))
         _behind = False
     except queue.Full:
         if not _behind:
@@ -264,3 +291,59 @@ def _after_fork() -> None:
 atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+# --- reports of another process on this machine: left in a folder, and handed to the listeners of this one
+
+
+class _Leaver:
+    """Leaves reports of commits and commands in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def _leave(self, report: Report) -> None:
+        # Complete under its name, whenever somebody looks; in order of time.
+        hidden = self._folder / f".{uuid.uuid4().hex}"
+        hidden.write_bytes(pickle.dumps(report))
+        os.replace(hidden, self._folder / f"{time.time_ns():020}-{hidden.name[1:]}")
+
+    on_commit = on_command = _leave
+
+
+@contextmanager
+def leave_reports(folder: str | None) -> Iterator[None]:
+    """Leave the reports of a block in a folder, for whoever made it; None: do not."""
+    if folder is None or not os.path.isdir(folder):
+        yield
+        return
+    with add_listener(_Leaver(Path(folder))):
+        yield
+
+
+@contextmanager
+def take_reports() -> Iterator[str | None]:
+    """A folder for reports of another process, which listeners get at the end of the block; None if nobody listens."""
+    if not (is_wanted(CommitReport) or is_wanted(CommandReport)):
+        yield None
+        return
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="delta-ds-reports-")  # of this user alone: what is in it is unpickled
+    try:
+        yield folder
+    finally:
+        for file in sorted(Path(folder).iterdir()):
+            if not file.name.startswith("."):
+                _take(file)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _take(file: Path) -> None:
+    try:
+        report(pickle.loads(file.read_bytes()))
+    except Exception as error:  # noqa: BLE001 - the write is done
+        from delta_ds.events.commands import REPORT_FAILED
+
+        REPORT_FAILED.log_traceback(table=str(file), reason=error)

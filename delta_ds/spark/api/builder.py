@@ -405,7 +405,7 @@ class DeltaTableBuilder(Generic[_Table]):
                 comment=self._comment,
             )
             create_empty(self._spark, place, table)
-            place.register(self._spark)
+            place.register(self._spark, self._comment)
         return self._table_of(open_name(self._spark, name))
 
 

@@ -34,8 +34,9 @@ from delta_ds.spark.engines.classic.jvm import Jvm, java_error
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
 from delta_ds.spark.session.catalog.classes import conflict, session_of
+from delta_ds.spark.session.catalog.coordinated import place_options
 from delta_ds.spark.session.catalog.entries import Entry, check_address
-from delta_ds.spark.session.catalog.named import named_catalog, place_options, schemas_of, tables_of
+from delta_ds.spark.session.catalog.named import named_catalog
 from delta_ds.spark.session.catalog.tables import (
     Held,
     OpenTable,
@@ -201,30 +202,31 @@ def _has_in_catalog(spark: SparkSession, catalog: str, namespace: str, name: str
 
 
 def _drop_in_catalog(spark: SparkSession, catalog: str, namespace: str, name: str) -> bool:
-    named = named_catalog(spark, catalog)
-    parts = json.loads(namespace)
-    if named.find(parts, name) is None:
-        return False
-    named.coordinator.drop(named.full_name(parts, name))
-    return True
+    return named_catalog(spark, catalog).drop(json.loads(namespace), name)
 
 
-def _schemas_of_catalog(spark: SparkSession, catalog: str) -> str:
-    return json.dumps({"names": schemas_of(named_catalog(spark, catalog))})
+def _namespaces_of_catalog(spark: SparkSession, catalog: str, above: str) -> str:
+    return json.dumps({"names": named_catalog(spark, catalog).namespaces(json.loads(above))})
 
 
-def _has_schema(spark: SparkSession, catalog: str, schema: str) -> bool:
-    return schema in schemas_of(named_catalog(spark, catalog))
+def _has_namespace(spark: SparkSession, catalog: str, namespace: str) -> bool:
+    return named_catalog(spark, catalog).has_namespace(json.loads(namespace))
 
 
-def _tables_of_catalog(spark: SparkSession, catalog: str, schema: str) -> str:
-    return json.dumps({"names": tables_of(named_catalog(spark, catalog), schema)})
+def _create_namespace(spark: SparkSession, catalog: str, namespace: str, properties: str) -> None:
+    named_catalog(spark, catalog).create_namespace(json.loads(namespace), json.loads(properties))
+
+
+def _drop_namespace(spark: SparkSession, catalog: str, namespace: str, cascade: bool) -> bool:
+    return named_catalog(spark, catalog).drop_namespace(json.loads(namespace), cascade)
+
+
+def _tables_of_catalog(spark: SparkSession, catalog: str, namespace: str) -> str:
+    return json.dumps({"names": named_catalog(spark, catalog).tables(json.loads(namespace))})
 
 
 def _cannot_in_catalog(spark: SparkSession, catalog: str, what: str) -> None:
-    raise CATALOG_CANNOT(
-        what=what, catalog=catalog, coordinator=named_catalog(spark, catalog).coordinator.describe()
-    )
+    raise CATALOG_CANNOT(what=what, catalog=catalog, coordinator=named_catalog(spark, catalog).describe())
 
 
 def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
@@ -347,6 +349,8 @@ def _json(columns: str) -> str:
 
 
 def _run(spark: SparkSession, kind: str, what: JavaObject) -> JavaValue | None:
+    if kind == "CALL":
+        return answer_call(spark, what)
     if kind in _COMMANDS:
         answer = _COMMANDS[kind](spark, what)
     else:
@@ -361,7 +365,6 @@ _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] 
     "INSERT": insert,
     "INSERT OVERWRITE": insert,
     "CREATE TABLE LIKE": create_like,
-    "CALL": answer_call,
     SHOW_PARTITIONS: show_partitions,
     SHOW_CREATE: show_create,
 }
@@ -376,8 +379,10 @@ _ANSWERS: Mapping[str, Callable[..., object]] = {
     "catalog_open": _open_in_catalog,
     "catalog_has_table": _has_in_catalog,
     "catalog_drop": _drop_in_catalog,
-    "catalog_schemas": _schemas_of_catalog,
-    "catalog_has_schema": _has_schema,
+    "catalog_namespaces": _namespaces_of_catalog,
+    "catalog_has_namespace": _has_namespace,
+    "catalog_create_namespace": _create_namespace,
+    "catalog_drop_namespace": _drop_namespace,
     "catalog_tables": _tables_of_catalog,
     "catalog_cannot": _cannot_in_catalog,
     "entry_columns": entry_columns,

@@ -87,7 +87,7 @@ def create_like(spark: SparkSession, statement: JavaObject) -> None:
             comment=metadata.description,
         )
     create_empty(spark, place, table)
-    place.register(spark)
+    place.register(spark, table.comment)
 
 
 def _own(properties: Mapping[str, str]) -> dict[str, str]:
@@ -155,7 +155,7 @@ def create_table(
             create_empty(spark, place, table)
         else:
             _create_with_rows(definition, place, table, rows, options or {})
-    place.register(spark)
+    place.register(spark, table.comment)
 
 
 def _place(spark: SparkSession, definition: JavaObject) -> Place:

@@ -14,6 +14,7 @@ from delta_ds.spark.base.table_names import DELTA, claim_delta, our_names
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.session.catalog.classes import is_published, publish, remember, static
 from delta_ds.spark.session.catalog.named import NAMED_CLASS, SPARK_PREFIX, named_catalogs
+from delta_ds.spark.session.catalog.updates import forget
 from delta_ds.spark.session.names import use_catalog
 from delta_ds.spark.sql.answers import Answers
 from delta_ds.spark.sql.streams import StreamCatalog
@@ -116,6 +117,7 @@ def uninstall(spark: SparkSession) -> None:
         return
     static(jvm, "Install").outOf(spark._jsparkSession)
     uninstall_catalogs(spark)
+    forget(spark)
     context = spark.sparkContext
     if context not in _inherited_before:
         return

@@ -33,7 +33,7 @@ from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.reporting import listeners
-from delta_ds.reporting.mailbox import leave_reports, take_reports
+from delta_ds.reporting.listeners import leave_reports, take_reports
 
 
 class Heard:
@@ -327,3 +327,22 @@ def test_what_waits_at_the_end_of_a_program_is_delivered(tmp_path: Path) -> None
         [sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, text=True
     )
     assert "CommitReport" in done.stdout
+
+
+def test_who_follows_commits_is_told_before_the_call_returns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[tuple[int, str, int | None]] = []
+    log = DeltaLog(tmp_path)
+
+    def note(report: CommitReport) -> None:
+        told.append((threading.get_ident(), report.operation, report.version))
+        assert log.snapshot().version == report.version
+        raise ValueError("its own matter")
+
+    with listeners.follow_commits(note):
+        for version in range(2):
+            log.write(pa.table({"id": [version]}))
+            assert told[-1] == (threading.get_ident(), "WRITE", version)
+    log.write(pa.table({"id": [2]}))
+    assert len(told) == 2 and caplog.text.count("listener_failed") == 1

@@ -47,20 +47,24 @@ def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
             delta_ds.register(session)
         one.range(3).write.format("pydelta").save(path)
         delta_ds.unregister(one)
-        try:
-            one.range(3).write.format("pydelta").save(path)
-            refused = ""
-        except Exception as error:
-            refused = str(error)
+
+        def failure(session: SparkSession) -> str:
+            try:
+                session.read.format("pydelta").load(f"{path}/none").collect()
+            except Exception as error:
+                return type(error).__name__
+            return ""
+
         other.range(3, 5).write.format("pydelta").mode("ignore").save(path)
         return [
-            "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in refused,
+            failure(one),
+            failure(other),
             other.read.format("pydelta").load(path).count(),
             # What the server has by itself stays.
             run(one, f"SELECT count(*) FROM delta.`{path}`"),
         ]
 
-    assert server(program, str(tmp_path / "t")) == [True, 3, [[(3,)]]]
+    assert server(program, str(tmp_path / "t")) == ["AnalysisException", "NotADeltaTableError", 3, [[(3,)]]]
 
 
 def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: Client) -> None:

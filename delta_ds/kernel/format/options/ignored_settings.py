@@ -123,7 +123,6 @@ WITHOUT_EFFECT: tuple[Setting, ...] = (
         "the environment variable `DELTA_DS_CACHE_SIZE` bounds what is kept",
     ),
     _ignored("delta.log.cacheRetentionMinutes", "3600000ms", "what was not used for longest goes first"),
-    _ignored("catalog.update.enabled", "false", "entries of the catalog hold no columns: the log has them"),
     _ignored(
         "dml.insert.dfByName.allowImplicitCasts", "true",
         "rows given by name are cast as Spark casts for storage",
@@ -269,7 +268,6 @@ autoCompact.reservePartitions.enabled true
 backfill.maxNumFiles
 backfill.maxNumFilesFactor 3.0
 catalog.enableServerSidePlanning false
-catalog.update.longFieldTruncationThreshold 4000
 catalog.update.threadPoolSize 20
 changeColumn.checkDependentExpressionsUseV2 true
 changeColumn.renameColumnEscapeName true

@@ -128,5 +128,16 @@ DROP_IF_EXISTS = Setting(
     "false",
     "`dropConstraint` of a constraint that is not there only makes a commit that says so",
 )
+CATALOG_UPDATE = Setting(
+    "catalog.update.enabled",
+    "false",
+    "entries of tables in the session catalog hold the columns and properties of the log too, renewed by each commit "
+    "on a table that the session has named",
+)
+CATALOG_UPDATE_LONGEST = Setting(
+    "catalog.update.longFieldTruncationThreshold",
+    "4000",
+    "the entry of a table with a column whose type is a longer text holds no columns",
+)
 
 HONOURED = tuple(known for known in tuple(globals().values()) if isinstance(known, Setting))

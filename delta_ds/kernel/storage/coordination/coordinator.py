@@ -131,10 +131,13 @@ class CommitCoordinator(ABC):
     publishes_version_0
         Whether version 0 is written to its place in the log first, by put-if-absent, before `ratify` is told of it
         with the name of the published file: for catalogs whose tables come to be by registering one that exists.
+    keeps_namespaces
+        Whether it knows namespaces without tables: `namespaces`, `create_namespace` and `drop_namespace` are its own.
     """
 
     kind: ClassVar[str]
     publishes_version_0: ClassVar[bool] = False
+    keeps_namespaces: ClassVar[bool] = False
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.options = SecretOptions(options)
@@ -304,6 +307,26 @@ class CommitCoordinator(ABC):
             As `resolve`.
         """
         raise COORDINATOR_CANNOT(coordinator=self.describe(), what="list its tables")
+
+    def namespaces(self) -> list[str]:
+        """The full names of the namespaces that it keeps; those of its tables need not be among them."""
+        return []
+
+    def create_namespace(self, name: str) -> None:
+        """Keep a namespace from now on. Raises as `drop_namespace`."""
+        raise COORDINATOR_CANNOT(coordinator=self.describe(), what="keep namespaces")
+
+    def drop_namespace(self, name: str) -> None:
+        """Forget a namespace, which has no tables; one that it does not keep is fine.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            `COORDINATOR_CANNOT`: it keeps none.
+        StorageError
+            As `resolve`.
+        """
+        raise COORDINATOR_CANNOT(coordinator=self.describe(), what="keep namespaces")
 
     def allow(self, name: str, operations: Collection[str]) -> None:
         """Permit some maintenance of a table to its writers, and no other.

@@ -15,6 +15,9 @@ from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage.coordination.sql import SCHEMA, SCHEMA_VERSION, SqlCoordinator
 from delta_ds.kernel.storage.store_options import COORDINATOR_URL, store_options
 
+# Not of the schema's version: who does not know of it misses nothing.
+_NAMESPACES = "CREATE TABLE IF NOT EXISTS delta_namespaces (name_key TEXT PRIMARY KEY, name TEXT NOT NULL)"
+_HAS_NAMESPACES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'delta_namespaces'"
 _PATIENCE_S = 30.0  # for other transactions, each of which takes milliseconds
 _connections = threading.local()
 _of_another_process: list[
@@ -34,6 +37,7 @@ class SQLiteCoordinator(SqlCoordinator):
     """
 
     kind: ClassVar[str] = "sqlite"
+    keeps_namespaces: ClassVar[bool] = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
@@ -46,6 +50,22 @@ class SQLiteCoordinator(SqlCoordinator):
 
     def describe(self) -> str:
         return f"the coordinator sqlite at {self.path}"
+
+    def namespaces(self) -> list[str]:
+        with self._transaction("list", "all") as run:
+            if not run.query(_HAS_NAMESPACES):
+                return []
+            return [name for (name,) in run.query("SELECT name FROM delta_namespaces ORDER BY name_key")]
+
+    def create_namespace(self, name: str) -> None:
+        with self._transaction("create", name, writes=True, creates=True) as run:
+            run.change(_NAMESPACES)
+            run.change("INSERT OR IGNORE INTO delta_namespaces VALUES (?, ?)", name.casefold(), name)
+
+    def drop_namespace(self, name: str) -> None:
+        with self._transaction("drop", name, writes=True) as run:
+            if run.query(_HAS_NAMESPACES):
+                run.change("DELETE FROM delta_namespaces WHERE name_key = ?", name.casefold())
 
     @contextmanager
     def _transaction(

@@ -26,7 +26,7 @@ from delta_ds.kernel.format.expressions.tree import (
 from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.filters import NEEDED, TARGET_FORMAT, Needed
+from delta_ds.spark.base.query_needs import NEEDED, TARGET_FORMAT, Needed
 from delta_ds.spark.base.table_names import is_ours
 from delta_ds.spark.engines.connect.conditions import conditions_in, path_of_name
 

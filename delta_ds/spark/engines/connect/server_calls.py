@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.session_conf import CLIENT_CALLS, CLIENT_CALLS_CONF
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
 # See `ClientCalls.java`.
 _TYPE = "type.googleapis.com/delta_ds.Call"
-
-
-def answers_calls(spark: SparkSession) -> bool:
-    """Whether the server of a client answers calls in its own process."""
-    return spark.conf.get(CLIENT_CALLS_CONF, None) == CLIENT_CALLS
 
 
 def call(
@@ -34,7 +28,7 @@ def call(
     Parameters
     ----------
     spark
-        A session of Spark Connect, for which `answers_calls`.
+        A session of Spark Connect, of a server of ours.
     what
         The kind of the call and its arguments, as `sql/client_calls.py` takes them; `wire.py` has a form for them.
     columns

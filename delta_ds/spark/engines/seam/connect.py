@@ -118,31 +118,8 @@ def _condition(error: Any) -> str | None:
 _Table = TypeVar("_Table")
 
 
-class Connect:
-    """See `Engine`. What only a JVM can tell is not known; the server resolves expressions anew for each query."""
-
-    kind = CONNECT
-    fixes_values = False
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self.expressions = ConnectExpressions(spark)
-        self.writes = ConnectWrites()
-
-    # --- rows
-
-    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
-        return portable_rows(self._spark, options, schema)
-
-    def numbered_rows(
-        self,
-        snapshot: Snapshot | None,
-        options: Mapping[str, str],
-        numbers: pa.Array,
-        timezone: str,
-        names: tuple[str, str],
-    ) -> DataFrame | None:
-        return None
+class ConnectFrames:
+    """See `Frames`."""
 
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         return frame
@@ -153,14 +130,11 @@ class Connect:
         frames: Iterable[DataFrame | str],
         expressions: Iterable[object] | None = None,
     ) -> DataFrame:
-        named = None if expressions is None else plans_named(self._spark, expressions)
+        named = None if expressions is None else plans_named(frame.sparkSession, expressions)
         if named is not None and not named:
             return frame
         plans = plans_of(frames)
         return standing_for(frame, plans if named is None else plans & named)
-
-    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> None:
-        """None: what may differ is computed once, and kept."""
 
     def columns(self, frame: DataFrame) -> list[Column]:
         return [frame[quoted(name)] for name in frame.columns]
@@ -189,7 +163,7 @@ class Connect:
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
         # What is only cached is computed again where the server does not know the plan for the same.
-        with active(self._spark):
+        with active(frame.sparkSession):
             found = told(frame).localCheckpoint(eager=True)
         yield found
 
@@ -199,34 +173,15 @@ class Connect:
     def fits_executors(self, frame: DataFrame, rows: int, variable_bytes: int) -> bool:
         return False
 
-    # --- writing
 
-    def row_rules(self) -> None:
-        """None: a client has no session of the server's in which names mean Spark's functions only."""
+class ConnectJobs:
+    """See `Jobs`."""
 
-    def write(
-        self,
-        rows: DataFrame,
-        plan: WritePlan,
-        options: Mapping[str, str],
-        folder: str,
-        problem: str | None,
-    ) -> TaskResult | None:
-        return None
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
-        return nullcontext()
-
-    def refresh(self, table: str) -> None:
-        """Which rows the server has cached a client is not told."""
-
-    # --- jobs
-
-    def tasks(self, per_core: int, otherwise: int) -> int:
-        return otherwise
-
-    def cores(self, server_cores: int) -> int:
-        return server_cores
+    def parallelism(self) -> None:
+        """Not told to a client."""
 
     def runs_small_jobs(self) -> bool:
         return False
@@ -264,3 +219,49 @@ class Connect:
 
     def workers(self) -> tuple[bool, str]:
         return True, "the server's, which are not looked at"
+
+
+class Connect:
+    """See `Engine`. What only a JVM can tell is not known; the server resolves expressions anew for each query."""
+
+    kind = CONNECT
+    fixes_values = False
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.expressions = ConnectExpressions(spark)
+        self.frames = ConnectFrames()
+        self.jobs = ConnectJobs(spark)
+        self.writes = ConnectWrites()
+
+    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
+        return portable_rows(self._spark, options, schema)
+
+    def numbered_rows(
+        self,
+        snapshot: Snapshot | None,
+        options: Mapping[str, str],
+        numbers: pa.Array,
+        timezone: str,
+        names: tuple[str, str],
+    ) -> DataFrame | None:
+        return None
+
+    def row_rules(self) -> None:
+        """None: a client has no session of the server's in which names mean Spark's functions only."""
+
+    def write(
+        self,
+        rows: DataFrame,
+        plan: WritePlan,
+        options: Mapping[str, str],
+        folder: str,
+        problem: str | None,
+    ) -> TaskResult | None:
+        return None
+
+    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
+        return nullcontext()
+
+    def refresh(self, table: str) -> None:
+        """Which rows the server has cached a client is not told."""

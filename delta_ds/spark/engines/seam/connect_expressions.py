@@ -18,10 +18,10 @@ from delta_ds.kernel.format.expressions.tree import (
 from delta_ds.kernel.format.options.session_facts import ANSI
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
-from delta_ds.spark.base.filters import means_one_thing, moves, parsed_text, usable_parts
+from delta_ds.spark.base.query_needs import means_one_thing, moves, parsed_text, usable_parts
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
-from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
+from delta_ds.spark.engines.seam.expressions import ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -36,6 +36,9 @@ class ConnectExpressions:
         self._spark = spark
 
     # --- resolving
+
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> None:
+        """None: what may differ is computed once, and kept."""
 
     def resolve(
         self,

@@ -1,7 +1,7 @@
 """Entries of tables in the metastore of a classic session.
 
-An entry holds the provider and the place, and no columns: these are in the log. That is what delta-spark stores, so
-that either reads what the other has registered.
+An entry holds the provider, the place and the comment that CREATE gave, and no columns: these are in the log. That is
+what delta-spark stores, so that either reads what the other has registered. What else it can hold: `updates.py`.
 
 Source: delta-spark, `CreateDeltaTableCommand.cleanupTableDefinition`.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.engines.classic.jvm import Jvm
 
 PROVIDER = "delta"
-_NO_COLUMNS = '{"type":"struct","fields":[]}'
+NO_COLUMNS = '{"type":"struct","fields":[]}'
 # What Hive, and Spark in Hive's metastore, note among the properties of a table.
 _NOTES = frozenset([
     "transient_lastddltime", "last_modified_by", "last_modified_time", "numfiles", "numrows", "rawdatasize",
@@ -81,6 +81,25 @@ class Entry:
         return properties
 
 
+@dataclass(frozen=True)
+class Description:
+    """What an entry can hold of a version of the log.
+
+    Attributes
+    ----------
+    schema
+        The columns, in JSON.
+    properties
+        Those of the table, and its protocol in the same form.
+    notes
+        More properties: of which version all this is. They alone are no reason to change an entry.
+    """
+
+    schema: str
+    properties: Mapping[str, str]
+    notes: Mapping[str, str]
+
+
 def entry_of(table: JavaObject) -> Entry:
     """The entry that a `CatalogTable` of the JVM is."""
     identifier = table.identifier()
@@ -103,11 +122,11 @@ def _items(sequence: JavaObject) -> list[str]:
 
 def _address(table: JavaObject) -> str:
     location = table.storage().locationUri()
-    return _text(location.get()) if location.isDefined() else ""
+    return address_of(location.get()) if location.isDefined() else ""
 
 
-def _text(uri: JavaObject) -> str:
-    """An address as users write it; one of this machine with the escapes of a URI."""
+def address_of(uri: JavaObject) -> str:
+    """A URI as an address, as users write it; one of this machine with the escapes of a URI."""
     text = str(uri.toString())
     return text if uri.getScheme() in (None, "file") else unquote(text)
 
@@ -202,26 +221,74 @@ class Metastore:
 
     def default_location(self, namespace: Sequence[str], name: str) -> str:
         """The address of the folder that a managed table of a name has."""
-        return _text(self._catalog.defaultTablePath(self.identifier(namespace, name)))
+        return address_of(self._catalog.defaultTablePath(self.identifier(namespace, name)))
 
     def qualified_location(self, namespace: Sequence[str], location: str) -> str:
         """A location as users write it; a relative one begins at the folder of the schema, as Spark has it."""
         if self._jvm.Path(location).isAbsolute() or self._jvm.Path(location).toUri().getScheme() is not None:
             return location
         schema = namespace[-1] if namespace else self._catalog.getCurrentDatabase()
-        above = _text(self._catalog.getDatabaseMetadata(schema).locationUri())
+        above = address_of(self._catalog.getDatabaseMetadata(schema).locationUri())
         return f"{above.rstrip('/')}/{location}"
 
-    def create(self, namespace: Sequence[str], name: str, location: str, *, managed: bool) -> None:
+    def create(
+        self,
+        namespace: Sequence[str],
+        name: str,
+        location: str,
+        *,
+        managed: bool,
+        comment: str | None = None,
+        description: Description | None = None,
+    ) -> None:
         """Store the entry of a table whose log is there.
 
         Parameters
         ----------
         location
             An address, or a path of this machine.
+        comment
+            As CREATE gives it.
+        description
+            What the entry is to hold of the log; None: nothing.
         """
+        jvm = self._jvm
+        # Without it Hive's metastore notes nothing of who knows the partitions, as no table of delta-spark has it.
+        changes: dict[str, Any] = {"tracksPartitionsInCatalog": True}
+        if comment is not None:
+            changes["comment"] = jvm.some(comment)
+        if description is not None:
+            changes["schema"] = jvm.struct(description.schema)
+            changes["properties"] = jvm.map({**description.properties, **description.notes})
         table = self._table(self.identifier(namespace, name), location, managed)
-        self._catalog.createTable(table, False, False)
+        self._catalog.createTable(self._copy(table, changes), False, False)
+
+    def describe(
+        self, namespace: Sequence[str], name: str, description: Description, *, always: bool = False
+    ) -> None:
+        """Let an entry hold what the log says, where it does not; nothing happens where there is no entry.
+
+        Parameters
+        ----------
+        always
+            Whether it is told even where columns and properties are the same.
+        """
+        identifier = self.identifier(namespace, name)
+        if not self._catalog.tableExists(identifier):
+            return
+        entry = self._catalog.getTableMetadata(identifier)
+        schema = self._jvm.struct(description.schema)
+        stored = dict(self._jvm.jvm.scala.jdk.javaapi.CollectionConverters.asJava(entry.properties()))
+        other_columns = always or not schema.equals(entry.schema())
+        if not other_columns and description.properties.items() <= stored.items():
+            return
+        if other_columns:
+            # The session's own would let no column go.
+            self._catalog.externalCatalog().alterTableDataSchema(
+                identifier.database().get(), identifier.table(), schema
+            )
+        properties = self._jvm.map({**description.properties, **description.notes})
+        self._catalog.alterTable(self._copy(entry, {"schema": schema, "properties": properties}))
 
     def become_ours(self, namespace: Sequence[str], name: str) -> None:
         """Let the entry of a table whose files were converted in their place be one of ours.
@@ -238,25 +305,27 @@ class Metastore:
         entry = self._catalog.getTableMetadata(identifier)
         before = entry_of(entry)
         if before.managed:
-            self._catalog.alterTable(self._copy(entry, {2: self._jvm.CatalogTableType.EXTERNAL()}))
+            self._catalog.alterTable(self._copy(entry, {"tableType": self._jvm.CatalogTableType.EXTERNAL()}))
             if entry_of(self._catalog.getTableMetadata(identifier)).managed:
                 raise CONVERT_MANAGED_NOT_ALLOWED(table=before.full_name, location=before.location)
         self._catalog.dropTable(identifier, False, False)
         self.create(namespace, name, before.location, managed=before.managed)
 
-    def _copy(self, table: JavaObject, changes: Mapping[int, Any]) -> JavaValue:
-        """An entry with other values at some of its places, counted from 1."""
-        places = range(1, int(table.productArity()) + 1)
+    def _copy(self, table: JavaObject, changes: Mapping[str, Any]) -> JavaValue:
+        """An entry with other values of some of its fields; each Spark has others, in another order."""
+        names = [str(table.productElementName(number)) for number in range(int(table.productArity()))]
         values = [
-            changes[place] if place in changes else getattr(table, f"copy$default${place}")()
-            for place in places
+            changes[name] if name in changes else table.productElement(number)
+            for number, name in enumerate(names)
         ]
         return table.copy(*values)
 
     def move(self, namespace: Sequence[str], name: str, location: str) -> None:
         """Let an entry name another folder."""
         entry = self._catalog.getTableMetadata(self.identifier(namespace, name))
-        self._catalog.alterTable(self._copy(entry, {3: self._with_location(entry.storage(), location)}))
+        self._catalog.alterTable(
+            self._copy(entry, {"storage": self._with_location(entry.storage(), location)})
+        )
 
     def _table(self, identifier: JavaObject, location: str, managed: bool) -> JavaValue:
         jvm = self._jvm
@@ -265,7 +334,7 @@ class Metastore:
             identifier,
             kinds.MANAGED() if managed else kinds.EXTERNAL(),
             self._with_location(jvm.CatalogStorageFormat.empty(), location),
-            jvm.struct(_NO_COLUMNS),
+            jvm.struct(NO_COLUMNS),
             jvm.some(PROVIDER),
         ]
         defaulted = range(len(values) + 1, jvm.catalog_table_parameters + 1)

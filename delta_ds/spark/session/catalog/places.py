@@ -23,9 +23,11 @@ from delta_ds.spark.base.table_names import is_ours
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.engines.connect.connect_bridge import open_log
 from delta_ds.spark.session.catalog.classes import static
+from delta_ds.spark.session.catalog.coordinated import NamedCatalog, place_options
 from delta_ds.spark.session.catalog.entries import Entry, Metastore, local_path, stated_path
-from delta_ds.spark.session.catalog.named import NamedCatalog, named_catalogs, place_options
-from delta_ds.spark.session.catalog.tables import OpenTable, opened
+from delta_ds.spark.session.catalog.named import named_catalogs
+from delta_ds.spark.session.catalog.tables import OpenTable, open_options, opened
+from delta_ds.spark.session.catalog.updates import description_of, keeps_entries, renew
 from delta_ds.spark.session.writes.write import NewTable
 
 if TYPE_CHECKING:
@@ -131,12 +133,30 @@ class Place:
             return self.catalog.shown(self.namespace, self.name)
         return self.path if self.name is None else ".".join((*self.namespace, self.name))
 
-    def register(self, spark: SparkSession) -> None:
-        """Store the entry, now that the table is there; nothing happens where it has one, or needs none."""
+    def register(self, spark: SparkSession, comment: str | None = None) -> None:
+        """Store the entry, now that the table is there; nothing happens where it has one, or needs none.
+
+        Parameters
+        ----------
+        comment
+            Of the table, as its statement gives it.
+        """
         if self.catalog is not None:
             return  # it learned of the table with its first version
-        if self.name is not None and self.entry is None:
-            Metastore(Jvm.of(spark)).create(self.namespace, self.name, self.path, managed=self.managed)
+        if self.name is None:
+            return
+        options = {**self.store, "path": self.path}
+        if self.entry is not None:
+            if keeps_entries(spark):
+                renew(spark, self.entry, options)
+            return
+        description = None
+        if keeps_entries(spark):
+            description = description_of(spark, open_options(spark, self.shown, options).snapshot)
+        Metastore(Jvm.of(spark)).create(
+            self.namespace, self.name, self.path,
+            managed=self.managed, comment=comment, description=description,
+        )  # fmt: skip
 
 
 def place_named(
@@ -189,7 +209,7 @@ def place_in_catalog(
     if found is None:
         if mode == REPLACE:
             raise CANNOT_REPLACE_MISSING_TABLE(tableName=catalog.shown(namespace, name))
-        found, is_there = catalog.coordinator.create(full_name, location), False
+        found, is_there = catalog.begin(namespace, name, location), False
     else:
         is_there = True
         if location is not None and stated_path(location) != found.location:
@@ -203,7 +223,12 @@ def place_in_catalog(
 def place_of(spark: SparkSession, identifier: str, location: str | None, mode: str) -> Place:
     """As `place_named`, from a name as users write it: `db.t`, or ``delta.`/path` ``."""
     parts = name_parts(spark, identifier)
-    catalog = named_catalogs(spark).get(parts[0]) if len(parts) > 1 else None
+    catalogs = named_catalogs(spark)
+    if len(parts) == 2 and is_ours(parts[0]) and "/" in parts[1]:
+        return Place(parts[1])
+    if parts[0] not in catalogs and parts[0].lower() != "spark_catalog":
+        parts = [*_current(spark, catalogs, len(parts) == 1), *parts]
+    catalog = catalogs.get(parts[0]) if len(parts) > 1 else None
     if catalog is not None:
         return place_in_catalog(catalog, parts[1:-1], parts[-1], location, mode)
     if len(parts) > 1 and parts[0].lower() == "spark_catalog":
@@ -212,6 +237,15 @@ def place_of(spark: SparkSession, identifier: str, location: str | None, mode: s
     if len(namespace) == 1 and is_ours(namespace[0]) and "/" in name:
         return Place(name)
     return place_named(spark, namespace, name, location, mode)
+
+
+def _current(spark: SparkSession, catalogs: Mapping[str, NamedCatalog], with_schema: bool) -> list[str]:
+    """What USE has put in front of names: one of our catalogs, and its namespace; nothing in the session's."""
+    manager = spark._jsparkSession.sessionState().catalogManager()
+    catalog = str(manager.currentCatalog().name())
+    if catalog not in catalogs:
+        return []
+    return [catalog, *(manager.currentNamespace() if with_schema else ())]
 
 
 def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:

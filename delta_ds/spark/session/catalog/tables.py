@@ -25,6 +25,7 @@ from delta_ds.spark.engines.portable.batch import Changes
 from delta_ds.spark.engines.portable.source import open_read
 from delta_ds.spark.engines.session_facts import parse_options_of_read
 from delta_ds.spark.session.catalog.entries import Entry, check_address
+from delta_ds.spark.session.catalog.updates import follow
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writes.write import insert_rows
 
@@ -197,7 +198,10 @@ def open_table(
         options["versionAsOf"] = version
     if timestamp is not None:
         options["timestampAsOf"] = (_EPOCH + timedelta(microseconds=int(timestamp))).isoformat()
-    return open_options(spark, name, options, entry)
+    opened = open_options(spark, name, options, entry)
+    if entry is not None:
+        follow(spark, entry, {**(store or {}), "path": entry.path}, opened.snapshot)
+    return opened
 
 
 def open_options(

@@ -1,5 +1,6 @@
 package pydelta;
 
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -7,8 +8,10 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
@@ -63,17 +66,23 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     }
 
     public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
-        if (namespace.length > 0) return new String[0][];
-        List found = (List) Python.map((String) ask("catalog_schemas", new Object[] {name})).get("names");
+        if (!namespaceExists(namespace)) throw new NoSuchNamespaceException(namespace);
+        List found = names("catalog_namespaces", namespace);
         String[][] all = new String[found.size()][];
-        for (int i = 0; i < all.length; i++) all[i] = new String[] {(String) found.get(i)};
+        for (int i = 0; i < all.length; i++) {
+            all[i] = (String[]) Arrays.copyOf(namespace, namespace.length + 1);
+            all[i][namespace.length] = (String) found.get(i);
+        }
         return all;
     }
 
+    private List names(String what, String[] namespace) {
+        return (List) Python.map((String) ask(what, new Object[] {name, json(namespace)})).get("names");
+    }
+
     public boolean namespaceExists(String[] namespace) {
-        if (namespace.length == 0) return true;
-        if (namespace.length > 1) return false;
-        return Boolean.TRUE.equals(ask("catalog_has_schema", new Object[] {name, namespace[0]}));
+        return namespace.length == 0
+            || Boolean.TRUE.equals(ask("catalog_has_namespace", new Object[] {name, json(namespace)}));
     }
 
     public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
@@ -85,20 +94,27 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
         ask("catalog_cannot", new Object[] {name, what});
     }
 
-    public void createNamespace(String[] namespace, Map metadata) { cannot("CREATE SCHEMA"); }
+    public void createNamespace(String[] namespace, Map metadata) throws NamespaceAlreadyExistsException {
+        if (namespaceExists(namespace)) throw new NamespaceAlreadyExistsException(namespace);
+        ask("catalog_create_namespace", new Object[] {name, json(namespace), json(metadata)});
+    }
 
     public void alterNamespace(String[] namespace, NamespaceChange[] changes) { cannot("ALTER SCHEMA"); }
 
-    public boolean dropNamespace(String[] namespace, boolean cascade) {
-        cannot("DROP SCHEMA");
-        return false;
+    public boolean dropNamespace(String[] namespace, boolean cascade)
+            throws NoSuchNamespaceException, NonEmptyNamespaceException {
+        if (!namespaceExists(namespace)) throw new NoSuchNamespaceException(namespace);
+        Object dropped = ask("catalog_drop_namespace",
+            new Object[] {name, json(namespace), Boolean.valueOf(cascade)});
+        if (!Boolean.TRUE.equals(dropped)) throw new NonEmptyNamespaceException(namespace);
+        return true;
     }
 
     // ---------------------------------------------------------------- which table
 
     public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
         if (!namespaceExists(namespace) || namespace.length == 0) throw new NoSuchNamespaceException(namespace);
-        List found = (List) Python.map((String) ask("catalog_tables", new Object[] {name, namespace[0]})).get("names");
+        List found = names("catalog_tables", namespace);
         Identifier[] all = new Identifier[found.size()];
         for (int i = 0; i < all.length; i++) all[i] = Identifier.of(namespace, (String) found.get(i));
         return all;

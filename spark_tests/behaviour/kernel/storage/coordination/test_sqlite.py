@@ -14,6 +14,7 @@ from types import FrameType
 import pytest
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage.coordination.sqlite import SQLiteCoordinator
 from spark_tests.behaviour.kernel.storage.coordination.helpers import Managed
 
 _HOLDS = """
@@ -73,3 +74,25 @@ def test_a_database_that_is_gone_is_not_made_anew_by_readers_and_writers(tmp_pat
         managed.append(1)
     assert caught.value.condition == "DELTA_COORDINATOR_UNAVAILABLE"
     assert managed.published() == [0]
+
+
+def test_namespaces_are_kept_beside_the_tables_and_missed_by_no_older_database(tmp_path: Path) -> None:
+    database = tmp_path / "catalog.db"
+    coordinator = SQLiteCoordinator({"coordinatorUrl": str(database)})
+    coordinator.create("old.t", str(tmp_path / "t"))
+    assert coordinator.namespaces() == []
+    for name in ("b", "A.x", "a.X"):
+        coordinator.create_namespace(name)
+    assert coordinator.namespaces() == ["A.x", "b"]
+    coordinator.drop_namespace("a.x")
+    coordinator.drop_namespace("none")
+    assert coordinator.namespaces() == ["b"]
+    assert [table.name for table in coordinator.all_tables()] == ["old.t"]
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+def test_namespace_makes_a_database_that_is_not_there(tmp_path: Path) -> None:
+    coordinator = SQLiteCoordinator({"coordinatorUrl": str(tmp_path / "new.db")})
+    coordinator.create_namespace("a.b")
+    assert coordinator.namespaces() == ["a.b"]

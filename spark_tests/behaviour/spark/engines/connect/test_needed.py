@@ -26,7 +26,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
 )
-from delta_ds.spark.base.filters import Needed, bound_filters, needed_of, usable_parts
+from delta_ds.spark.base.query_needs import Needed, bound_filters, needed_of, usable_parts
 from spark_tests.behaviour.spark.connect_server import Client, connect_client
 
 if TYPE_CHECKING:
