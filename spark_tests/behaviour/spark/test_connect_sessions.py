@@ -37,79 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
-def outcome(call: Callable[[], object]) -> str:
-    """`done`, or the condition of what was raised, without what follows a point in it."""
-    try:
-        call()
-    except Exception as error:
-        said: Any = error.getCondition() if hasattr(error, "getCondition") else error
-        return str(said).partition(".")[0]
-    return "done"
-
-
-# --- sessions with other settings
-
-
-def test_each_session_has_its_own_settings(server: Client) -> None:
-    """At the same time: in each a statement and a method, whose meaning is that of the session's settings."""
-
-    def program(spark: SparkSession) -> list[Any]:
-        settings: list[dict[str, str]] = [
-            {
-                "spark.sql.session.timeZone": zone,
-                "spark.sql.ansi.enabled": ansi,
-                "spark.sql.caseSensitive": case,
-                "spark.databricks.delta.schema.autoMerge.enabled": evolves,
-                "spark.databricks.delta.properties.defaults.enableDeletionVectors": vectors,
-            }
-            for zone, ansi, case, evolves, vectors in (
-                ("UTC", "true", "false", "true", "false"),
-                ("America/New_York", "false", "true", "false", "true"),
-                ("Asia/Tokyo", "false", "false", "true", "true"),
-            )
-        ]
-
-        def changed(number: int, own: dict[str, str]) -> list[Any]:
-            session, name = another_session(), f"settings_{number}"
-            for key, value in own.items():
-                session.conf.set(key, value)
-            run(session, f"CREATE TABLE {name} (at TIMESTAMP, n INT) USING delta")
-            table = DeltaTable.forName(session, name)
-            run(session, f"INSERT INTO {name} VALUES (timestamp'2026-01-01 00:00:00', 1)")
-            table.update(set={"at": "timestamp'2026-01-01 00:00:00'"})
-            new = session.sql("SELECT timestamp'2026-01-01 00:00:00' AS at, 2 AS n, 'x' AS more").alias("s")
-            merge = table.alias("t").merge(new, "t.n = s.n").whenNotMatchedInsertAll()
-            found = [
-                outcome(lambda: run(session, f"UPDATE {name} SET n = CAST('x' AS INT)")),
-                outcome(lambda: table.update(set={"n": "CAST('x' AS INT)"})),
-                outcome(lambda: run(session, f"DELETE FROM {name} WHERE N < 0")),
-                outcome(lambda: table.delete("N < 0")),
-                outcome(merge.execute),
-            ]
-            (seconds,) = run(session, f"SELECT DISTINCT unix_seconds(at) FROM {name}")
-            (detail,) = table.detail().collect()
-            vectors = detail.properties.get("delta.enableDeletionVectors")
-            return [seconds, found, session.table(name).columns[2:], vectors]
-
-        answers: list[Any] = [None] * len(settings)
-
-        def work(number: int) -> None:
-            answers[number] = changed(number, settings[number])
-
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(len(settings))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(SECONDS)
-        return answers
-
-    midnight = 1767225600
-    fails, unknown = "CAST_INVALID_INPUT", "UNRESOLVED_COLUMN"
-    assert server(program) == [
-        [[(midnight,)], [fails, fails, "done", "done", "done"], ["more"], "false"],
-        [[(midnight + 5 * 3600,)], ["done", "done", unknown, unknown, "done"], [], "true"],
-        [[(midnight - 9 * 3600,)], ["done", "done", "done", "done", "done"], ["more"], "true"],
-    ]
+# --- sessions beside each other
 
 
 def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
@@ -353,48 +281,11 @@ def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, An
             yield client, proxy
 
 
-# --- much at once
-
-
-def test_a_hundred_megabytes_come_at_once(server: Client) -> None:
-    """To the client, from it, and into a MERGE."""
-
-    def program(spark: SparkSession) -> list[Any]:
-        session = another_session()
-        text = "lpad(cast(id AS STRING), 100, '0') AS text"
-        run(session, f"CREATE TABLE large USING delta AS SELECT id, {text} FROM range(1000000)")
-        rows = session.table("large").toArrow().sort_by("id")
-        by_path = DeltaTable.forName(session, "large").toDF().where("id % 2 = 0").toArrow()
-        session.createDataFrame(rows).write.format("delta").saveAsTable("sent_as_rows")
-        back = session.table("sent_as_rows").toArrow().sort_by("id")
-        run(
-            session,
-            "CREATE TABLE merged (id BIGINT, text STRING) USING delta",
-            "INSERT INTO merged VALUES (7, '')",
-        )
-        merge = (
-            DeltaTable.forName(session, "merged")
-            .alias("t")
-            .merge(session.createDataFrame(rows).alias("s"), "t.id = s.id")
-        )
-        (counts,) = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().collect()
-        merged = session.table("merged").toArrow().sort_by("id")
-        return [
-            rows.nbytes > 100e6,
-            by_path.num_rows,
-            back.equals(rows.cast(back.schema)),
-            tuple(counts),
-            merged.equals(rows.cast(merged.schema)),
-        ]
-
-    assert server(program) == [True, 500_000, True, (1_000_000, 1, 0, 999_999), True]
-
-
 # --- artifacts
 
 
 def test_files_that_a_session_has_sent_serve_the_functions_of_its_commands(server: Client) -> None:
-    """A module, a file and an archive, in two sessions that have others of the same names."""
+    """A module, a file and an archive, of two sessions."""
 
     def program(spark: SparkSession) -> list[Any]:
         import zipfile
@@ -405,30 +296,29 @@ def test_files_that_a_session_has_sent_serve_the_functions_of_its_commands(serve
             session, name = another_session(), f"sent_{number}"
             folder = Path(name)
             folder.mkdir()
-            (folder / "sent_module.py").write_text(f"def times(value):\n    return {number} * value\n")
-            (folder / "added.txt").write_text(str(number * 100))
-            with zipfile.ZipFile(folder / "packed.zip", "w") as packed:
-                packed.writestr("inner.txt", str(number * 1000))
-            session.addArtifacts(str(folder / "sent_module.py"), pyfile=True)
-            session.addArtifacts(str(folder / "added.txt"), file=True)
-            session.addArtifacts(f"{folder / 'packed.zip'}#unpacked", archive=True)
+            # Names of their own: Spark keeps what all sessions of local workers have sent in one folder.
+            module, added, packed = f"module_{number}", f"added_{number}.txt", f"packed_{number}"
+            (folder / f"{module}.py").write_text(f"def times(value):\n    return {number} * value\n")
+            (folder / added).write_text(str(number * 100))
+            with zipfile.ZipFile(folder / f"{packed}.zip", "w") as archive:
+                archive.writestr("inner.txt", str(number * 1000))
+            session.addArtifacts(str(folder / f"{module}.py"), pyfile=True)
+            session.addArtifacts(str(folder / added), file=True)
+            session.addArtifacts(f"{folder}/{packed}.zip#{packed}", archive=True)
 
             @udf("bigint")
             def sent(value: int) -> int:
+                import importlib
                 import os
 
-                import sent_module  # type: ignore[import-not-found]
                 from pyspark import SparkFiles
 
                 def number_in(*path: str) -> int:
                     with open(os.path.join(SparkFiles.getRootDirectory(), *path)) as file:
                         return int(file.read())
 
-                return (
-                    int(sent_module.times(value))
-                    + number_in("added.txt")
-                    + number_in("unpacked", "inner.txt")
-                )
+                found: int = importlib.import_module(module).times(value)
+                return found + number_in(added) + number_in(packed, "inner.txt")
 
             session.udf.register("sent", sent)
             found: list[Any] = [row[0] for row in session.range(2).select(sent("id")).collect()]
