@@ -58,6 +58,9 @@ class Tables:
     def named(self, name: str) -> Outcome:
         return shown(self.spark.table(name).toPandas())
 
+    def detail(self, path: str) -> Any:
+        return self.spark.sql(f"DESCRIBE DETAIL delta.`{path}`").first()
+
     def history(self, path: str) -> Any:
         return self.spark.sql(f"DESCRIBE HISTORY delta.`{path}`").first()
 
@@ -219,6 +222,100 @@ def append_what_is_read(t: Tables) -> Outcome:
     path = t.made()
     t.ps.read_delta(path).to_delta(path, mode="append")
     return t.rows(path)
+
+
+@program
+def write_with_options(t: Tables) -> Outcome:
+    path = t.made(partition_cols="k")
+    found = [t.rows(path), t.detail(path).partitionColumns]
+    wider = t.frame().assign(w=7)
+    calls: Iterable[tuple[str, dict[str, Any]]] = (
+        ("append", {"mergeSchema": True}), ("append", {}), ("overwrite", {"replaceWhere": "k = 'a'"}),
+        ("overwrite", {"replaceWhere": "k = 'a'", "mergeSchema": True}), ("overwrite", {"overwriteSchema": True}),
+        ("append", {"userMetadata": "mine"}), ("append", {"partition_cols": ["id"]}),
+        ("append", {"txnAppId": "app", "txnVersion": 1}), ("append", {"txnAppId": "app", "txnVersion": 1}),
+        ("overwrite", {"partition_cols": ["id", "k"], "overwriteSchema": True}), ("append", {"options": {"a": "b"}}),
+    )  # fmt: skip
+    for mode, options in calls:
+
+        def write(mode: str = mode, options: dict[str, Any] = options) -> Outcome:
+            t.ps.from_pandas(wider).to_delta(path, mode=mode, **options)
+            return len(t.rows(path)["rows"])
+
+        found.append(tried(write))
+    record = t.history(path)
+    return [*found, t.detail(path).partitionColumns, record.version, record.operation, t.rows(path)]
+
+
+@program
+def write_the_index(t: Tables) -> Outcome:
+    frame = t.ps.from_pandas(t.frame().set_index(["id", "k"]))
+    found = []
+    for number, index in enumerate((None, ["id", "k"], ["a", "b"], "one", ["id"])):
+
+        def write(number: int = number, index: Any = index) -> Outcome:
+            frame.to_delta(t.path(f"i{number}"), index_col=index)
+            return t.rows(t.path(f"i{number}"))
+
+        found.append(tried(write))
+    path = t.made("back")
+    back = t.ps.read_delta(path, index_col=["id", "k"])
+    back.to_delta(path, mode="overwrite", index_col=["id", "k"])
+    return [*found, t.rows(path), shown(t.ps.read_delta(path, index_col="k").loc["a"])]
+
+
+@program
+def tables_by_name(t: Tables) -> Outcome:
+    frame = t.ps.from_pandas(t.frame())
+    frame.spark.to_table("ps_named", format="delta", partition_cols="k")
+    found = [t.named("ps_named"), t.spark.sql("DESCRIBE DETAIL ps_named").first().partitionColumns]
+    for mode in ("append", "overwrite", "error", "ignore"):
+
+        def write(mode: str = mode) -> Outcome:
+            frame.spark.to_table("ps_named", format="delta", mode=mode, partition_cols="k")
+            return len(t.named("ps_named")["rows"])
+
+        found.append(tried(write))
+    frame.set_index("id").spark.to_table("ps_indexed", format="delta", index_col="id")
+    t.spark.sql("UPDATE ps_indexed SET v = 0 WHERE id = 1")
+    frame.head(1).spark.to_spark_io(t.path("io"), format="delta", mode="append", partition_cols="k")
+    return [
+        *found, shown(t.ps.read_table("ps_indexed", index_col="id")), shown(t.ps.sql("SELECT * FROM ps_indexed")),
+        shown(t.ps.sql("SELECT count(*) c FROM ps_named VERSION AS OF 0")), t.rows(t.path("io")),
+        shown(t.ps.read_spark_io(t.path("io"), format="delta", index_col="k")),
+        tried(lambda: shown(t.ps.read_table("ps_none"))),
+    ]  # fmt: skip
+
+
+_VALUES = {
+    "d": "CAST(1.50 AS DECIMAL(10, 2))", "day": "DATE'2024-02-29'", "at": "TIMESTAMP'2024-02-29 12:30:00.123456'",
+    "ntz": "TIMESTAMP_NTZ'2024-02-29 12:30:00'", "b": "X'00FF'", "flag": "true", "tiny": "CAST(7 AS TINYINT)",
+    "f": "CAST(0.5 AS FLOAT)", "arr": "array(1, null)", "s": "named_struct('x', 1, 'y', 'z')", "txt": "''",
+    "far": "DATE'9999-12-31'", "m": "map('k', 1)", "big": "CAST(12345678901234567890 AS DECIMAL(38, 0))",
+}  # fmt: skip
+
+
+@program
+def types(t: Tables) -> Outcome:
+    found = {}
+    for name, value in _VALUES.items():
+
+        def one(name: str = name, value: str = value) -> Outcome:
+            path = t.path(f"type_{name}")
+            columns = f"{value} AS {name}, 1 AS n UNION ALL SELECT NULL, 2"
+            t.spark.sql(f"CREATE TABLE delta.`{path}` USING delta AS SELECT {columns}").collect()
+            frame = t.ps.read_delta(path)
+            frame.to_delta(t.path(f"copy_{name}"))
+            copied = t.ps.read_delta(t.path(f"copy_{name}"))
+            kept = t.ps.read_delta(path, version=0)
+            return [
+                copied.spark.schema()[0].dataType.simpleString(),
+                shown(copied),
+                shown(kept[kept[name].notna()]),
+            ]
+
+        found[name] = tried(one)
+    return found
 
 
 def outcome(spark: SparkSession, folder: str, name: str) -> Outcome:
