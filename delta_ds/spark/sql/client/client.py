@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from delta_ds.conditions.session import VIEW_OVER_PATH_NOT_ALLOWED
 from delta_ds.exceptions import InvalidArgumentError
+from delta_ds.kernel.format.operations import TRUNCATE
 from delta_ds.spark.api.table import DeltaTable
 from delta_ds.spark.base.kinds.frames import frame_of, nothing
 from delta_ds.spark.base.schema import dotted
@@ -186,7 +187,7 @@ def _run_own(call: Call, text: str) -> DataFrame | None:
 def _truncate(call: Call, text: str) -> DataFrame | None:
     """Run TRUNCATE TABLE of a path; None for any other statement, and for partitions, which Spark refuses."""
     tokens = Tokens(text)
-    if not tokens.take("TRUNCATE", "TABLE"):
+    if not tokens.take(TRUNCATE.name, "TABLE"):
         return None
     try:
         name = tokens.name()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,8 @@ class Source(DataSource, Sealed):
 
 class Session:
     """A session of Spark Connect, as far as it is asked here: it keeps what Spark would send."""
+
+    _active_session = threading.local()
 
     def __init__(self) -> None:
         self.dataSource = self
