@@ -125,7 +125,7 @@ test-orchestrators: check-java test-airflow test-dagster test-kedro ## The examp
 
 test-airflow test-dagster test-kedro: test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest -m orchestrators spark_tests/engines/orchestrators/test_$*.py $(ARGS)
-test-clients: check-java .venv-clients/.installed .venv-thin/.installed ## pyhive and SQLAlchemy as clients of pydelta serve --thrift, pyspark-client as one of --connect
+test-clients: check-java .venv-clients/.installed .venv-thin/.installed .venv-suites/.installed ## pyhive and SQLAlchemy as clients of pydelta serve --thrift, pyspark-client as one of --connect; test suites of other projects
 	DELTA_DS_THIN_CLIENT=$(CURDIR)/.venv-thin/bin/python .venv-clients/bin/python -m pytest -m clients spark_tests/engines/clients $(ARGS)
 
 test-unity: check-java $(VENV)/.dev ## Catalog-managed tables of the open-source Unity Catalog server (needs Maven)
@@ -244,6 +244,14 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PYTHON) -m venv .venv-thin
 	.venv-thin/bin/python -m pip install --quiet --disable-pip-version-check "pyspark-client>=4.1" "pandas>=2.2,<3" numpy pyarrow fsspec sqlglot pyroaring tzdata
 	.venv-thin/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+# Projects whose tests run on this package, with the source distributions that these tests are part of.
+SUITES := koheesio==0.11.1
+.venv-suites/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-suites
+	.venv-suites/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[connect]" "pyspark==4.2.*" "pandas<3" $(SUITES) chispa freezegun pytest pytest-asyncio pytest-mock pytest-order
+	.venv-suites/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary koheesio --dest .venv-suites/sources $(SUITES)
 	@touch $@
 
 # Each in its own: what they ask of the same packages does not go together.

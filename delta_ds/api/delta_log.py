@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.write.arrow import ArrowStream
 
 
-@internal("open_snapshot", "storage")
+@internal("newest", "open_snapshot", "storage")
 @checked
 class DeltaLog(Shown, Maintained, Described, Frames):
     """The transaction log of the table at a path.
@@ -341,7 +341,7 @@ class DeltaLog(Shown, Maintained, Described, Frames):
 
         if misnamed:
             raise _misnamed_error(misnamed)
-        transaction = self.start_transaction(create=True)
+        transaction = super().start_transaction(create=True)
         if transaction.base is not None:
             intent = arrow_intent(transaction.storage.url, mode, options)
             if intent.replaces_matches and intent.options.key_columns:

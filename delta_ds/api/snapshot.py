@@ -695,7 +695,7 @@ class Blame:
         columns: Sequence[str] | None = None,
         timezone: str = "UTC",
     ) -> None:
-        from delta_ds.kernel.commands.blame.blame import Blame as BlameOfLog
+        from delta_ds.kernel.commands.blame import Blame as BlameOfLog
 
         self._blame = BlameOfLog(snapshot._version, predicate, columns, timezone)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot as Version
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.kernel.transaction.current import Current
+    from delta_ds.kernel.transaction.transaction import CommitFollower
 
 
 class Transaction(transaction.Transaction):
@@ -41,7 +41,7 @@ class Transaction(transaction.Transaction):
         *,
         engine_info: str | None = None,
         use_statistics: bool = False,
-        current: Current | None = None,
+        current: CommitFollower | None = None,
     ) -> None:
         self._shown = base if isinstance(base, Snapshot) else None
         version = base._version if isinstance(base, Snapshot) else base

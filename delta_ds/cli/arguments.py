@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from delta_ds.api.delta_log import DeltaLog
-from delta_ds.kernel.commands.time_travel import snapshot_at
 from delta_ds.kernel.format.options.parsing import names
 from delta_ds.kernel.format.options.read import split_path_suffix
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY
+from delta_ds.kernel.transaction.table_log import snapshot_at
 from delta_ds.redaction import safe_addresses
 
 if TYPE_CHECKING:

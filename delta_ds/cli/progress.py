@@ -16,7 +16,9 @@ from rich.progress import (
 )
 
 from delta_ds.cli import output
-from delta_ds.kernel.base import environment, terminal
+from delta_ds.kernel.base import environment
+from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.work import silence
 from delta_ds.reporting.listeners import add_listener
 
 if TYPE_CHECKING:
@@ -35,13 +37,13 @@ def progress_bar(json: bool) -> Iterator[Callable[[str, int, int | None], None]]
     )
     off = environment.PROGRESS.text().strip().lower() == "off"
     quiet = json or off or not output.errors.is_terminal
-    with terminal.silence(), Progress(*columns, console=output.errors, transient=True, disable=quiet) as bar:
+    with silence(), Progress(*columns, console=output.errors, transient=True, disable=quiet) as bar:
         tasks: dict[str, Any] = {}
 
         def tell(what: str, done: int, total: int | None) -> None:
             task = tasks.get(what)
             if task is None:
-                task = tasks[what] = bar.add_task(terminal.visible(what), total=total)
+                task = tasks[what] = bar.add_task(visible(what), total=total)
             bar.update(task, completed=done, total=total)
 
         if quiet:

@@ -101,7 +101,7 @@ def blame(
     json: Json = False,
 ) -> None:
     """Print rows, each with the commit that last wrote it; the table must track rows."""
-    from delta_ds.kernel.commands.blame.blame import Blame
+    from delta_ds.kernel.commands.blame import Blame
 
     _, snapshot = open_at(table, option, version, timestamp, zone)
     found = Blame(

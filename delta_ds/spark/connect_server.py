@@ -135,9 +135,9 @@ def connect_server(
         Delta's SQL cannot be put into sessions of this Spark; the message says why.
     """
     with registered_session({**(settings or {}), _ADDRESS: host, _PORT: str(port)}) as spark:
-        from delta_ds.spark.sql.client_calls import serve_calls
+        from delta_ds.spark.sql.client_calls import serve_clients
 
-        serve_calls(spark)
+        serve_clients(spark)
         jvm: Any = spark._jvm
         services, none = jvm.org.apache.spark.sql.connect.service, jvm.scala.Option.empty()
         service = getattr(getattr(services, "SparkConnectService$"), "MODULE$")

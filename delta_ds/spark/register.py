@@ -196,7 +196,7 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
         sql_function=_attempt(lambda: _function(spark)) if native else native,
         sql=_sql_of_client(spark) if engine.kind == CONNECT else _sql_of_jvm(spark, native),
-        workers=Capability(*engine.workers()),
+        workers=Capability(*engine.jobs.workers()),
         settings_without_effect=without_effect(session_settings(spark)),
     )
 

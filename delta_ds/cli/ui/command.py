@@ -15,7 +15,7 @@ import typer
 
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Table, Timestamp, Version, Zone, which_version
-from delta_ds.kernel.commands.time_travel import snapshot_at
+from delta_ds.kernel.transaction.table_log import snapshot_at
 
 if TYPE_CHECKING:
     from delta_ds.cli.ui.server import PageServer

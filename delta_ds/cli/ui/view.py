@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.commands.time_travel import snapshot_at
 from delta_ds.kernel.files.scan.partitions import partition_tuples
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.files.scan.skipping import row_numbers
 from delta_ds.kernel.format.schema.types import STRING
 from delta_ds.kernel.format.values.statistics import load_statistics
+from delta_ds.kernel.transaction.table_log import snapshot_at
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:

@@ -1,16 +1,19 @@
-"""`Work`: a command of several phases, timed, and its progress told to listeners and to the terminal."""
+"""`Work`: a command of several phases, timed, and its progress told to listeners and as one line to the terminal."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Protocol, TypeVar
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.base import terminal
+from delta_ds.kernel.base import environment
+from delta_ds.kernel.base.terminal import visible
 from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import CommandReport, ProgressReport
 
@@ -26,6 +29,13 @@ B = TypeVar("B", bound=_Rows)
 
 # Often enough for a person, and seldom enough to cost nothing.
 _BETWEEN_S = 0.1
+# What is done sooner needs no line.
+_FROM_S = 1.0
+_CLEAR = "\r\x1b[K"
+
+_lock = threading.Lock()
+_is_line_there = False
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 class Phase:
@@ -87,7 +97,7 @@ class Phase:
         )
         listeners.report(report)
         if self._work.is_shown:
-            terminal.show(report, time.perf_counter() - self._work.started)
+            show(report, time.perf_counter() - self._work.started)
 
 
 class Work:
@@ -108,7 +118,7 @@ class Work:
     def __init__(self, command: str, table: str) -> None:
         self.command = command
         self.table = table
-        self.is_shown = terminal.is_wanted()
+        self.is_shown = is_wanted()
         self.started = time.perf_counter()
         self._phases: dict[str, float] = {}
 
@@ -131,10 +141,88 @@ class Work:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.is_shown:
-            terminal.clear()
+            clear()
         if listeners.is_wanted(CommandReport):
             condition = None
             if error is not None:
                 condition = error.condition if isinstance(error, DeltaError) else type(error).__name__
             seconds = time.perf_counter() - self.started
             listeners.report(CommandReport(self.table, self.command, seconds, dict(self._phases), condition))
+
+
+# --- the line of a terminal
+
+
+@contextmanager
+def silence(wanted: bool = True) -> Iterator[None]:
+    """Show no line in a block: somebody shows progress in a way of its own, or a session wants none."""
+    token = _silent.set(wanted or _silent.get())
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
+def is_wanted() -> bool:
+    """Whether anybody sees progress: the error stream is a terminal, and `DELTA_DS_PROGRESS` is not `off`."""
+    if _silent.get():
+        return False
+    stream = sys.stderr
+    if stream is None or stream.closed or not stream.isatty():
+        return False
+    return environment.PROGRESS.text().strip().lower() != "off"
+
+
+def show(report: ProgressReport, running_s: float) -> None:
+    """Show how far a phase is, in place of the line before.
+
+    Parameters
+    ----------
+    running_s
+        How long the whole command runs already, seconds.
+    """
+    global _is_line_there
+    if running_s < _FROM_S:
+        return
+    with _lock:
+        sys.stderr.write(_CLEAR + visible(line_of(report)))
+        sys.stderr.flush()
+        _is_line_there = True
+
+
+def clear() -> None:
+    """Take the line away."""
+    global _is_line_there
+    with _lock:
+        if _is_line_there:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+            _is_line_there = False
+
+
+def line_of(report: ProgressReport) -> str:
+    """The line of a report, without colours.
+
+    >>> from delta_ds.reporting.reports import ProgressReport
+    >>> line_of(ProgressReport("/data/t", "VACUUM", "deleting", 3000, 12000, "files", 6.0))
+    'VACUUM /data/t: deleting 3,000 of 12,000 files, 25%, 500 a second, 00:18 left'
+    """
+    text = f"{report.command} {report.table}: {report.phase}"
+    if not report.done and report.total is None:
+        return text
+    text += f" {report.done:,}" + (f" of {report.total:,}" if report.total is not None else "")
+    text += f" {report.unit}"
+    if report.total:
+        text += f", {report.done / report.total:.0%}"
+    rate, left = report.rate, report.remaining_seconds
+    if rate is not None:
+        text += f", {rate:,.0f} a second" if rate >= 1 else f", {1 / rate:,.0f} s each"
+    if left is not None:
+        text += f", {_clock(left)} left"
+    return text
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"

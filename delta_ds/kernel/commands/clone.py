@@ -24,7 +24,6 @@ from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.commands.clone_sources import SOURCE_ADDRESS_TAG
 from delta_ds.kernel.commands.convert_to_delta import plan_conversion, source_files
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
-from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
 from delta_ds.kernel.files.write.write_spec import encode, list_written_files
@@ -47,6 +46,7 @@ from delta_ds.kernel.transaction.alter.properties import PropertyInputs, parse_p
 from delta_ds.kernel.transaction.alter.protocol import check_versions, implied_features, without_catalog
 from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.commit_loop import as_text
+from delta_ds.kernel.transaction.table_log import Timestamp, snapshot_at
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def shallow_clone(
     source, target
         The table, and where its clone shall be.
     version, timestamp, timezone
-        Of the source, see `time_travel.snapshot_at`; neither: its latest version.
+        Of the source, see `table_log.snapshot_at`; neither: its latest version.
     replace_existing
         Whether the clone may take the place of a table, which has to be without files.
     properties

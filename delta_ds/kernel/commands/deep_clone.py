@@ -30,7 +30,6 @@ from delta_ds.kernel.commands.clone import (
     put_clustering,
 )
 from delta_ds.kernel.commands.clone_sources import SOURCE_ADDRESS_TAG, check_data_file, check_sources
-from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
@@ -42,6 +41,7 @@ from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.storage.uri import has_scheme
+from delta_ds.kernel.transaction.table_log import Timestamp, snapshot_at
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.records import dataclass, replace
 
@@ -85,7 +85,7 @@ def deep_clone(
     source, target
         The table, and where its clone shall be.
     version, timestamp, timezone
-        Of the source, see `time_travel.snapshot_at`; neither: its latest version.
+        Of the source, see `table_log.snapshot_at`; neither: its latest version.
     replace_existing
         Whether the clone may take the place of a table. Files that an earlier clone of the same source has brought,
         and that are unchanged on both sides, stay; all others of that table go.

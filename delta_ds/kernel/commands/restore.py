@@ -31,7 +31,6 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.base.arrow_buffers import true_rows
 from delta_ds.kernel.base.work import Work
-from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
@@ -51,6 +50,7 @@ from delta_ds.kernel.format.schema.types import StructField, StructType, schema_
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.file_actions import keys_of_files
 from delta_ds.kernel.transaction.alter.protocol import weakest_protocol
+from delta_ds.kernel.transaction.table_log import Timestamp, snapshot_at
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def restore(
     log
         The table.
     version, timestamp, timezone
-        Where to go back to, see `time_travel.snapshot_at`; exactly one of version and timestamp.
+        Where to go back to, see `table_log.snapshot_at`; exactly one of version and timestamp.
     ignore_missing_files
         Whether files that are needed again may be gone from the storage (`spark.sql.files.ignoreMissingFiles`).
     protocol_downgrade_allowed

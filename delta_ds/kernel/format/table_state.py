@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.format import features, protocol_checks
 from delta_ds.kernel.format.actions import Metadata, Protocol, clustering_paths
-from delta_ds.kernel.format.features import COLUMN_MAPPING, ROW_TRACKING, TableFeature
-from delta_ds.kernel.format.properties import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
+from delta_ds.kernel.format.features import COLUMN_MAPPING, ROW_TRACKING, TYPE_WIDENING, TableFeature
+from delta_ds.kernel.format.properties import ENABLE_TYPE_WIDENING, ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from delta_ds.kernel.format.schema.column_mapping import mapping_mode, physical_name
 from delta_ds.kernel.format.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.format.schema.types import DataType, StructType
@@ -132,6 +133,22 @@ class TableState:
         return replace(
             self, version=version, protocol=protocol or self.protocol, metadata=metadata or self.metadata
         )
+
+    @property
+    def widens_types(self) -> bool:
+        """Whether types of this table may be widened now.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The property is set and the protocol lacks the feature: the table is not consistent.
+        """
+        if ENABLE_TYPE_WIDENING.of(self.properties) and not self.supports(TYPE_WIDENING):
+            raise UnsupportedOperationError(
+                f"{self.table} has {ENABLE_TYPE_WIDENING}=true but its protocol does not list the feature "
+                "typeWidening; add the feature or unset the property. Nothing was written"
+            )
+        return self.enabled(TYPE_WIDENING)
 
     def check_readable(self) -> None:
         """Refuse a version that this package cannot read rightly.

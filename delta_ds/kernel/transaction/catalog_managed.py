@@ -38,8 +38,6 @@ def complete(pending: Pending) -> None:
     UnsupportedOperationError
         The commit gives up what a catalog-managed table needs; nothing was written.
     """
-    if not pending.storage.managed:
-        return
     if pending.snapshot is None and pending.new_protocol is not None:
         pending.new_protocol = pending.protocol = _managed(pending.new_protocol, pending.storage)
     _keep_features(pending)

@@ -36,7 +36,7 @@ def default_engine() -> str:
     return f"delta_ds/{__version__}"
 
 
-def build(
+def build_commit_info(
     pending: Pending,
     *,
     timestamp: int,
@@ -142,22 +142,19 @@ class CommitCourse:
         """Checks are done, and the first request comes next."""
         self.prepared = time.perf_counter() - self.started
 
+    def tell(self, pending: Pending, read_version: int, error: BaseException | None = None) -> None:
+        """Report a commit that is done or has failed."""
+        if not listeners.is_wanted(CommitReport):
+            return
+        seconds = time.perf_counter() - self.started
+        try:
+            report = _report(self, pending, read_version, error, seconds)
+        except Exception as problem:  # noqa: BLE001 - the commit is done, or its own error is under way
+            from delta_ds.events.commands import REPORT_FAILED
 
-def tell(
-    course: CommitCourse, pending: Pending, read_version: int, error: BaseException | None = None
-) -> None:
-    """Report a commit that is done or has failed."""
-    if not listeners.is_wanted(CommitReport):
-        return
-    seconds = time.perf_counter() - course.started
-    try:
-        report = _report(course, pending, read_version, error, seconds)
-    except Exception as problem:  # noqa: BLE001 - the commit is done, or its own error is under way
-        from delta_ds.events.commands import REPORT_FAILED
-
-        REPORT_FAILED.log_traceback(table=pending.table, reason=problem)
-        return
-    listeners.report(report)
+            REPORT_FAILED.log_traceback(table=pending.table, reason=problem)
+            return
+        listeners.report(report)
 
 
 def _report(

@@ -35,12 +35,11 @@ from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.format.features import DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.format.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
 from delta_ds.kernel.format.schema.types import StructType
-from delta_ds.kernel.log.file_actions import canonical_path
+from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction import append_conflicts, row_ids
-from delta_ds.kernel.transaction import winning_commit as in_commit_time
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
-from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, IsolationLevel, Pending
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, IsolationLevel, Pending, stamp_after
 from delta_ds.kernel.transaction.reads import ReadPredicate, partition_values
 from delta_ds.kernel.transaction.row_level.rebase import check_and_rebase_rows, goes_by_rows
 from delta_ds.kernel.transaction.row_level.winning_rows import WantedRows, pieces_of
@@ -81,7 +80,10 @@ def check_and_rebase(pending: Pending, winning_commit: WinningCommit) -> None:
         _check_appends(pending, winning_commit)
         _check_deleted_reads(pending, winning_commit)
         _check_deleted_twice(pending, winning_commit)
-    in_commit_time.rebase(pending, winning_commit)
+    before = pending.snapshot.table_state if pending.snapshot is not None else None
+    if before is not None:
+        before = before.after(winning_commit.version, winning_commit.protocol, winning_commit.metadata)
+    stamp_after(pending, winning_commit.timestamp, before)
 
 
 def cannot_repeat(pending: Pending, winning_commit: WinningCommit) -> ConcurrentWriteException:

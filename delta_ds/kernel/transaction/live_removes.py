@@ -52,7 +52,7 @@ class LiveRemoves:
 
     @property
     def canonical_paths(self) -> pa.ChunkedArray:
-        """The files, in the order of `table`; see `file_actions.canonical_path`."""
+        """The files, in the order of `table`; see `uri.canonical_path`."""
         paths = self.snapshot.live_files().canonical_paths
         return paths if self.rows is None else paths.take(self.rows)
 

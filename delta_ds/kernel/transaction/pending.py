@@ -23,9 +23,13 @@ from delta_ds.kernel.format.actions import (
     SetTransaction,
     without_nulls,
 )
-from delta_ds.kernel.format.features import DELETION_VECTORS, ROW_TRACKING
+from delta_ds.kernel.format.features import DELETION_VECTORS, IN_COMMIT_TIMESTAMP, ROW_TRACKING
 from delta_ds.kernel.format.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, Operation
-from delta_ds.kernel.format.properties import ISOLATION_LEVEL
+from delta_ds.kernel.format.properties import (
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+    ISOLATION_LEVEL,
+)
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.reads import ReadPredicate
@@ -268,3 +272,65 @@ class RowChanges:
     misses_count: bool
     staged: StagedFiles
     superseded: set[str] = field(default_factory=set)
+
+
+# --- in-commit timestamps: strictly increasing, also after a rebase
+# Source: PROTOCOL.md, "In-Commit Timestamps"; protocol-checklist ICT-W-01, 02, 05; conflict-matrix section 5.
+
+
+def stamp(pending: Pending, now: int) -> None:
+    """Set the timestamp of the first attempt, and record the enablement of timestamps.
+
+    Parameters
+    ----------
+    now
+        Milliseconds since 1970.
+    """
+    if not pending.state.enabled(IN_COMMIT_TIMESTAMP):
+        return
+    snapshot = pending.snapshot
+    pending.in_commit_timestamp = now if snapshot is None else max(now, snapshot.timestamp + 1)
+    _record_enablement(pending, snapshot.table_state if snapshot is not None else None)
+
+
+def stamp_after(pending: Pending, won: int, before: TableState | None) -> None:
+    """Move the timestamp past that of a commit that came first.
+
+    Parameters
+    ----------
+    won
+        Its timestamp; that of its file where it has none, ms since 1970.
+    before
+        The table after it; None where there was no table.
+    """
+    if not pending.state.enabled(IN_COMMIT_TIMESTAMP):
+        return
+    own = pending.in_commit_timestamp
+    if own is None:
+        own = int(pending.commit_info["timestamp"])
+    pending.in_commit_timestamp = max(own, won + 1)
+    _record_enablement(pending, before)
+
+
+def _record_enablement(pending: Pending, before: TableState | None) -> None:
+    """The commit that enables timestamps on a table that exists says so; a later one keeps what was said."""
+    new = pending.new_metadata
+    if new is None or before is None or not pending.state.enabled(IN_COMMIT_TIMESTAMP):
+        return
+    if not before.enabled(IN_COMMIT_TIMESTAMP):
+        since = {
+            ICT_ENABLEMENT_VERSION.name: str(pending.version),
+            ICT_ENABLEMENT_TIMESTAMP.name: str(pending.in_commit_timestamp),
+        }
+    elif (
+        ICT_ENABLEMENT_VERSION.name in before.properties
+        and ICT_ENABLEMENT_VERSION.name not in new.configuration
+    ):
+        since = {
+            k: v
+            for k, v in before.properties.items()
+            if k in (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name)
+        }
+    else:
+        return
+    pending.new_metadata = pending.metadata = replace(new, configuration={**new.configuration, **since})

@@ -16,7 +16,7 @@ from delta_ds.kernel.format.actions import AddFile, RemoveFile, counted_rows, wi
 from delta_ds.kernel.format.features import ROW_TRACKING
 from delta_ds.kernel.format.properties import ROW_TRACKING_SUSPENDED
 from delta_ds.kernel.format.table_state import TableState
-from delta_ds.kernel.log.file_actions import canonical_path
+from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, parse_mark
 
@@ -41,7 +41,7 @@ def is_suspended(state: TableState) -> bool:
 
 
 def assign(pending: Pending) -> None:
-    """Give the files of the first attempt their row ids and commit version.
+    """Give the files of the first attempt their row ids and commit version, where the protocol has row tracking.
 
     Files that bring theirs along keep them. While row tracking is suspended none has any.
 
@@ -50,8 +50,6 @@ def assign(pending: Pending) -> None:
     CommitFailedError
         A file has no `numRecords` (RT-W-11).
     """
-    if not pending.protocol.supports(ROW_TRACKING):
-        return
     before = pending.state if pending.snapshot is None else pending.snapshot.table_state
     if is_suspended(before):
         pending.adds = [without(add, *_ROW_ID_FIELDS) for add in pending.adds]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import typing
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from delta_ds.conditions.transaction import (
 )
 from delta_ds.kernel.base.arguments import checked, internal
 from delta_ds.kernel.format.actions import (
+    Action,
     AddCDCFile,
     AddFile,
     DomainMetadata,
@@ -25,18 +27,16 @@ from delta_ds.kernel.format.actions import (
     RemoveFile,
     SetTransaction,
 )
+from delta_ds.kernel.format.features import ROW_TRACKING
 from delta_ds.kernel.format.operations import Operation, operation_named
 from delta_ds.kernel.format.table_state import TableState
-from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
+from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction import catalog_managed, row_ids, validation
-from delta_ds.kernel.transaction import commit_loop as commit_course
-from delta_ds.kernel.transaction import commit_loop as commit_info
-from delta_ds.kernel.transaction import winning_commit as in_commit_time
-from delta_ds.kernel.transaction.commit_loop import CommitCourse, publish
+from delta_ds.kernel.transaction.commit_loop import CommitCourse, build_commit_info, default_engine, publish
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
-from delta_ds.kernel.transaction.pending import IsolationLevel, Pending, commit_level, table_level
+from delta_ds.kernel.transaction.pending import IsolationLevel, Pending, commit_level, stamp, table_level
 from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_predicate
 
 if TYPE_CHECKING:
@@ -45,11 +45,17 @@ if TYPE_CHECKING:
     from delta_ds.kernel.files.scan.scan import Scan
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.pending import RowChanges
 
 # With pauses in between, about a quarter of an hour of being too late every time.
 MAX_ATTEMPTS = 4000
+
+
+class CommitFollower(typing.Protocol):
+    """Who hears of a commit that was published: see `table_log.Current`."""
+
+    def committed(self, version: int, size: int, actions: Sequence[Action]) -> None:
+        """Remember a commit; arguments as of `Current.committed`."""
 
 
 @internal(
@@ -94,7 +100,7 @@ class Transaction:
         *,
         engine_info: str | None = None,
         use_statistics: bool = False,
-        current: Current | None = None,
+        current: CommitFollower | None = None,
     ) -> None:
         self.storage = storage
         self.base = base
@@ -558,7 +564,7 @@ class Transaction:
         operation
             One of `kernel/format/operations.py`, or a name for the history.
         parameters, metrics, user_metadata, tags
-            For the history; see `commit_loop.build`.
+            For the history; see `commit_loop.build_commit_info`.
         changes_data
             Whether the operation counts as one that changes rows; as the operation says if None.
         retry
@@ -597,30 +603,32 @@ class Transaction:
         course = CommitCourse()
         record = operation if isinstance(operation, Operation) else operation_named(operation)
         pending = self._pending(record)
-        catalog_managed.complete(pending)
+        if self.storage.managed:
+            catalog_managed.complete(pending)
         validation.check_actions(pending)
         self._finished = "has failed"
         try:
-            row_ids.assign(pending)
+            if pending.protocol.supports(ROW_TRACKING):
+                row_ids.assign(pending)
             self._choose_isolation_level(pending, changes_data)
             now = _now()
-            pending.commit_info = commit_info.build(
+            pending.commit_info = build_commit_info(
                 pending,
                 timestamp=now,
                 txn_id=self.txn_id,
-                engine_info=self.engine_info or commit_info.default_engine(),
+                engine_info=self.engine_info or default_engine(),
                 parameters=parameters,
                 metrics=record.shown(metrics),
                 user_metadata=user_metadata,
                 tags=tags,
             )
-            in_commit_time.stamp(pending, now)
+            stamp(pending, now)
             if retry is None:
                 retry = record.rebased if record is operation else True
             staged = staged or Staging(self.storage.url)
             size = publish(self.storage, pending, staged, course, retry=retry, max_attempts=max_attempts)
         except Exception as error:
-            commit_course.tell(course, pending, self.read_version, error)
+            course.tell(pending, self.read_version, error)
             raise
         self._finished = f"is committed as version {pending.version}"
         actions = list(pending.actions())
@@ -631,7 +639,7 @@ class Transaction:
 
             with course.timed("post_commit"):
                 run(self.storage, Committed.of(pending, actions))
-        commit_course.tell(course, pending, self.read_version)
+        course.tell(pending, self.read_version)
         return pending.version
 
     def _pending(self, operation: Operation) -> Pending:

@@ -46,8 +46,8 @@ from delta_ds.kernel.format.properties import (
     UNIVERSAL_FORMAT_ENABLED_FORMATS,
 )
 from delta_ds.kernel.format.schema.version_changes import schema_changes
-from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 

@@ -14,18 +14,16 @@ from delta_ds.exceptions import CorruptLogFileError, DeltaError, VersionsNotCont
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.format.actions import AddFile, DomainMetadata, RemoveFile
-from delta_ds.kernel.format.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.format.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, operation_named
-from delta_ds.kernel.format.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION
-from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.commit import Commit, parse_commits, read_in_batches
-from delta_ds.kernel.log.file_actions import actions_schema, canonical_path, canonical_paths
+from delta_ds.kernel.log.file_actions import actions_schema
 from delta_ds.kernel.log.json_actions import iterate_bodies
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.segment import first_missing, list_log
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.uri import canonical_path, canonical_paths
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
-from delta_ds.records import dataclass, replace
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +65,12 @@ class WinningCommit(Commit):
     @property
     def is_unbackfill(self) -> bool:
         return self.operation == ROW_TRACKING_UNBACKFILL.name
+
+    @property
+    def timestamp(self) -> int:
+        """`inCommitTimestamp` of its `commitInfo`, else the time of its file: ms since 1970."""
+        stamped = self.info.get("inCommitTimestamp")
+        return stamped if type(stamped) is int else self.file.status.modified_ms
 
     def has_tag(self, key: str) -> bool:
         """Whether a tag of its `commitInfo` is `true`."""
@@ -240,63 +244,3 @@ def _partition_text(pending: Pending, values: Mapping[str, str | None] | None) -
 
 def _or_null(value: str | None) -> str:
     return "null" if value is None else value
-
-
-# --- in-commit timestamps: strictly increasing, also after a rebase
-# Source: PROTOCOL.md, "In-Commit Timestamps"; protocol-checklist ICT-W-01, 02, 05; conflict-matrix section 5.
-
-
-def stamp(pending: Pending, now: int) -> None:
-    """Set the timestamp of the first attempt, and record the enablement of timestamps.
-
-    Parameters
-    ----------
-    now
-        Milliseconds since 1970.
-    """
-    if not pending.state.enabled(IN_COMMIT_TIMESTAMP):
-        return
-    snapshot = pending.snapshot
-    pending.in_commit_timestamp = now if snapshot is None else max(now, snapshot.timestamp + 1)
-    _record_enablement(pending, snapshot.table_state if snapshot is not None else None)
-
-
-def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
-    """Move the timestamp past that of the winning commit; one without a timestamp counts by its file's time."""
-    if not pending.state.enabled(IN_COMMIT_TIMESTAMP):
-        return
-    won = winning_commit.info.get("inCommitTimestamp")
-    if isinstance(won, bool) or not isinstance(won, int):
-        won = winning_commit.file.status.modified_ms
-    own = pending.in_commit_timestamp
-    if own is None:
-        own = int(pending.commit_info["timestamp"])
-    pending.in_commit_timestamp = max(own, won + 1)
-    before = pending.snapshot.table_state if pending.snapshot is not None else None
-    if before is not None:
-        before = before.after(winning_commit.version, winning_commit.protocol, winning_commit.metadata)
-    _record_enablement(pending, before)
-
-
-def _record_enablement(pending: Pending, before: TableState | None) -> None:
-    """The commit that enables timestamps on a table that exists says so; a later one keeps what was said."""
-    new = pending.new_metadata
-    if new is None or before is None or not pending.state.enabled(IN_COMMIT_TIMESTAMP):
-        return
-    if not before.enabled(IN_COMMIT_TIMESTAMP):
-        since = {
-            ICT_ENABLEMENT_VERSION.name: str(pending.version),
-            ICT_ENABLEMENT_TIMESTAMP.name: str(pending.in_commit_timestamp),
-        }
-    elif (
-        ICT_ENABLEMENT_VERSION.name in before.properties
-        and ICT_ENABLEMENT_VERSION.name not in new.configuration
-    ):
-        since = {
-            k: v
-            for k, v in before.properties.items()
-            if k in (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name)
-        }
-    else:
-        return
-    pending.new_metadata = pending.metadata = replace(new, configuration={**new.configuration, **since})

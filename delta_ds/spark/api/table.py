@@ -299,8 +299,9 @@ class DeltaTable(TableDescription, Shown):
         2
         """
         df = read(self._handle.spark, self._handle.options)
+        df = df.alias(self._handle.alias) if self._handle.alias else df
         self._handle.given.append(df)
-        return df.alias(self._handle.alias) if self._handle.alias else df
+        return df
 
     def changes(
         self,

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.base import terminal
-from delta_ds.kernel.base.work import Work
+from delta_ds.kernel.base.work import Work, silence
 from delta_ds.spark.base.kinds.frames import stages_of
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ _SETTING = "spark.ui.showConsoleProgress"
 @contextmanager
 def progress_of(spark: SparkSession) -> Iterator[None]:
     """Show progress in a block only where the session shows that of Spark's jobs."""
-    with terminal.silence(str(spark.conf.get(_SETTING, "false")).lower() != "true"):
+    with silence(str(spark.conf.get(_SETTING, "false")).lower() != "true"):
         yield
 
 

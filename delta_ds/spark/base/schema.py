@@ -20,6 +20,8 @@ from delta_ds.kernel.format.schema.field_metadata import (
     TYPE_CHANGES,
 )
 from delta_ds.kernel.format.schema.types import (
+    LONG,
+    STRING,
     ArrayType,
     DataType,
     MapType,
@@ -219,3 +221,22 @@ def _retype(column: pa.Array, target: pa.DataType) -> pa.Array:
             target, len(column), column.buffers()[:2], column.null_count, column.offset, children
         )
     return column if column.type == target else column.cast(target)
+
+
+METADATA = "_metadata"
+_FIELDS = (
+    StructField("file_path", STRING, False),
+    StructField("file_name", STRING, False),
+    StructField("file_size", LONG, False),
+    StructField("row_index", LONG, False),
+    StructField("row_id", LONG),
+    StructField("row_commit_version", LONG),
+)
+
+
+def metadata_field(names: Sequence[str]) -> tuple[StructField, ...]:
+    """The column `_metadata` with these fields; nothing for no names."""
+    if not names:
+        return ()
+    known = {field.name: field for field in _FIELDS}
+    return (StructField(METADATA, StructType(tuple(known[name] for name in names)), False),)

@@ -8,6 +8,7 @@ from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.kernel.base.value_types import parse_size
 from delta_ds.kernel.format.options import parsing as values
 from delta_ds.kernel.format.options.session_facts import TIME_ZONE
+from delta_ds.spark.base.table_names import FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +38,8 @@ CATALOG_CLASS = "pydelta.Catalog"
 # A note of a server of Spark Connect: in which form clients may call the Python that its sessions are registered in.
 CLIENT_CALLS_CONF = "spark.pydelta.clientCalls"
 CLIENT_CALLS = "1"
+# The data source in Python on such a server, where the format `pydelta` is Spark's own reader and writer.
+_SOURCE_CLASS = "pydelta.PortableProvider"
 
 # How often a command that is a pure function of the table is done again after a conflict.
 RETRIES_CONF = "spark.pydelta.retries"
@@ -55,6 +58,16 @@ def is_off(spark: SparkSession, name: str) -> bool:
 def has_catalog(spark: SparkSession) -> bool:
     """Whether tables of this package are known by names in a session."""
     return str(spark.conf.get(CATALOG_CONF, "")) == CATALOG_CLASS
+
+
+def is_served(spark: SparkSession) -> bool:
+    """Whether the session is one of a server of ours (`pydelta serve --connect`), or of its client."""
+    return str(spark.conf.get(CLIENT_CALLS_CONF, "")) == CLIENT_CALLS
+
+
+def source_in_python(spark: SparkSession) -> str:
+    """The name that Spark finds the data source in Python by."""
+    return _SOURCE_CLASS if is_served(spark) else FORMAT
 
 
 def is_set(spark: SparkSession | None, name: str, default: bool) -> bool:

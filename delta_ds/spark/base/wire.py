@@ -43,8 +43,7 @@ _RECORDS = _names(
         "kernel.base.card": "Card CardTable Share",
         "kernel.commands.dml.candidates": "CandidateFiles",
         "kernel.commands.dml.commit": "DmlCommand RowScope",
-        "kernel.commands.dml.file_rewrite": "FileRewrite",
-        "kernel.commands.dml.plan": "DmlPlan SpecialColumns",
+        "kernel.commands.dml.plan": "DmlPlan FileRewrite SpecialColumns",
         "kernel.commands.dml.rewritten": "Rewritten",
         "kernel.commands.health": "Due Health",
         "kernel.commands.optimize.auto_compact": "AutoCompaction",
@@ -76,7 +75,7 @@ _RECORDS = _names(
         "kernel.transaction.write.overwrite_scope": "OverwriteScope ReplaceCheck",
         "kernel.transaction.write.plan": "WritePlan",
         "kernel.transaction.write.task": "TaskResult",
-        "spark.base.filters": "Needed",
+        "spark.base.query_needs": "Needed",
         "spark.commands.blame": "Asked",
     }
 )

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.spark.engines.connect.connect_bridge import ServerLog
-from delta_ds.spark.engines.connect.server_calls import names_a_frame
+from delta_ds.spark.engines.seam.connect_expressions import (
+    names_frames_by_columns,
+    plans_named,
+    plans_of,
+    renamed,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_ds.kernel.commands.merge.clauses import Do, When
     from delta_ds.spark.commands.handle import Handle
+
+# The qualifier of columns of a client's frames of the table.
+OF_TABLE = f"{HIDDEN}table"
 
 
 def run_at_server(
@@ -48,7 +57,7 @@ def run_at_server(
     if not isinstance(log, ServerLog) or not log.answers_calls:
         return None
     told = _Told()
-    command = {
+    command: dict[str, Any] = {
         "operation": operation,
         "table": dict(handle.options),
         "alias": handle.alias,
@@ -61,9 +70,16 @@ def run_at_server(
         "evolve": evolve,
         "txn": txn,
     }
-    # Names of frames are those of the client's plans, in which the server's command has no part.
-    if told.names_columns or any(names_a_frame(handle.spark, column) for column in told.columns):
+    if told.names_columns or not names_frames_by_columns(handle.spark, told.columns):
         return None
+    named = plans_named(handle.spark, told.columns)
+    if named:
+        of_source = plans_of([] if source is None else [source])
+        of_table = named & plans_of(handle.given)
+        # What both sides are made of, and what neither is, Spark itself says to the client.
+        if of_table & of_source or named - of_table - of_source:
+            return None
+        told.columns = renamed(told.columns, of_table, OF_TABLE)
     counts: tuple[int | None, ...] = log.change_rows(command, told.columns, source)
     return counts
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_ds.kernel.commands.blame.blame import BLAME_FIELDS
+from delta_ds.kernel.commands.blame import BLAME_FIELDS
 from delta_ds.kernel.format.options.read import parse_read_options
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction.table_log import TableLog
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
-    from delta_ds.kernel.commands.blame.blame import Blame
+    from delta_ds.kernel.commands.blame import Blame
     from delta_ds.kernel.files.read.plan import FileSlice
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.spark.commands.handle import Handle
-    from delta_ds.spark.engines.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.expressions import Resolved
 
 # --- a private data source: the rows of a version, each with the commit that last wrote it
 
@@ -78,7 +78,7 @@ class BlameSource(DataSource, Sealed):
         return FORMAT
 
     def _blame(self) -> Blame:
-        from delta_ds.kernel.commands.blame.blame import Blame
+        from delta_ds.kernel.commands.blame import Blame
 
         options = {name: text for name, text in self.options.items() if name != ASKED}
         parsed = parse_read_options(options)
@@ -151,7 +151,7 @@ def run_blame(
     resolved = resolve_condition(target, sample, condition, _WHAT)
     read = _columns_read(target, resolved, names)
     found = _frame(handle, Asked(at, predicate_of(target, resolved), read, zone))
-    found = target.engine.with_ids_of(found, sample)
+    found = target.engine.frames.with_ids_of(found, sample)
     rows = (found.alias(handle.alias) if handle.alias else found).where(resolved.column)
     if len(read) > len(names):
         rows = rows.select(*(quoted(name) for name in (*names, *BLAME_FIELDS.names)))

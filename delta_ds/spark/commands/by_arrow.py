@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from delta_ds.exceptions import InvariantViolationError, PredicateError
 from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite
 from delta_ds.kernel.commands.dml.in_process import Task, rewrite_in_threads
-from delta_ds.kernel.commands.dml.plan import DmlPlan
+from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
@@ -92,7 +91,7 @@ class ByArrow:
     def _run(self, rewrite: FileRewrite, task: Task) -> Rewritten:
         target = self.target
         if _is_local(target, rewrite):
-            threads = threads_for(self.plan.write.storage, target.engine.tasks(1, otherwise=1))
+            threads = threads_for(self.plan.write.storage, target.engine.jobs.parallelism() or 1)
             with self._work.phase("rewriting", total=len(rewrite.files), unit="files") as phase:
                 return rewrite_in_threads(rewrite, task, threads, phase)
         self._bring_package()
@@ -133,9 +132,9 @@ def _or_spark(work: Callable[[], _Answer]) -> _Answer:
 def _is_local(target: DmlTarget, rewrite: FileRewrite) -> bool:
     """Whether threads of this process do it; see `LOCAL_OPTIMIZE_CONF`."""
     most = size(target.spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
-    if not most or not target.engine.runs_small_jobs():
+    if not most or not target.engine.jobs.runs_small_jobs():
         return False
-    if target.engine.runs_tasks_here():
+    if target.engine.jobs.runs_tasks_here():
         return True
     return sum(piece.size + _OPEN_BYTES for piece in rewrite.files.values()) <= most
 

@@ -17,7 +17,7 @@ from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.redaction import redacted
 from delta_ds.spark.commands.at_server import run_at_server
-from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
+from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows
 from delta_ds.spark.commands.file_rewrite import positions
 from delta_ds.spark.commands.predicates import (
     are_functions_of_rows,
@@ -30,7 +30,7 @@ from delta_ds.spark.commands.predicates import (
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
-from delta_ds.spark.engines.seam.engine import Resolved
+from delta_ds.spark.engines.seam.expressions import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -165,8 +165,8 @@ def _commit_found(
     rewriting = 0 if change.plan.uses_deletion_vectors else found.milliseconds
     change.commit(
         predicate,
-        removed=replaced_files(change, files, found),
-        deleted=by_path(files, found.positions),
+        removed=change.plan.replaced_files(files, found),
+        deleted=files.by_path(found.positions),
         rows=RowScope(predicate),
         parameters=_parameters(text),
         metrics={
@@ -187,7 +187,7 @@ def _mark(
     if found:
         change.commit(
             predicate,
-            deleted=by_path(files, found),
+            deleted=files.by_path(found),
             rows=RowScope(predicate),
             parameters=_parameters(text),
             metrics={

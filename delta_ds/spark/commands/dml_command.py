@@ -400,20 +400,6 @@ def _trusting(plan: WritePlan) -> WritePlan:
     return replace(plan, rows=replace(plan.rows, generated=(), checks=()))
 
 
-def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:
-    """What is known of files by their numbers, by their paths."""
-    paths = dict(zip(files.numbers.to_pylist(), files.paths.to_pylist(), strict=True))
-    return {paths[number]: value for number, value in found.items()}
-
-
-def replaced_files(change: DmlExecution, files: CandidateFiles, found: Rewritten) -> list[str]:
-    """The paths of the files that were rewritten; none where rows are marked instead."""
-    if change.plan.uses_deletion_vectors:
-        return []
-    paths: list[str] = files.only(found.files).paths.to_pylist()
-    return paths
-
-
 def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:
     """The result of DELETE and UPDATE: the number of affected rows."""
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")

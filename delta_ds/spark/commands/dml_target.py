@@ -39,18 +39,17 @@ from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.records import replace
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.filters import TARGET_FORMAT, Needed, needed_of
 from delta_ds.spark.base.kinds import sealed
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import Sealed, seal
+from delta_ds.spark.base.query_needs import TARGET_FORMAT, Needed, needed_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.engines.connect.connect_bridge import fetch, run
 from delta_ds.spark.engines.connect.log_calls import at_version
-from delta_ds.spark.engines.large_tables.bound import is_large
-from delta_ds.spark.engines.large_tables.part_jobs import matching_files
+from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.engine import Resolved
+from delta_ds.spark.engines.seam.expressions import Resolved
 from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 
@@ -96,8 +95,8 @@ class TargetSource(DataSource, Sealed):
         snapshot, needed = self._snapshot()
         # Places are known of every row, but what promises no nulls keeps Spark from ever asking.
         every = StructType((*snapshot.schema.fields, *_PLACE))
-        wanted = every if needed is None else needed.of(every)
-        fields = [field for field in snapshot.schema if field in wanted.fields]
+        needed_columns = every if needed is None else needed.of(every)
+        fields = [field for field in snapshot.schema if field in needed_columns.fields]
         return schemas.to_spark(StructType((*(fields or snapshot.schema.fields[:1]), *_PLACE)))
 
     def reader(self, schema: SparkStructType) -> DataSourceReader:
@@ -142,10 +141,10 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Slices)
-        wanted = schemas.to_arrow(self._schema)
+        schema = schemas.to_arrow(self._schema)
         for number, piece in partition.slices:
             for batch in read_slices(self._storage, self._plan, [piece]):
-                yield schemas.conform(self._with_places(batch, number), wanted, self._plan.table)
+                yield schemas.conform(self._with_places(batch, number), schema, self._plan.table)
 
     def _with_places(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
         import pyarrow as pa
@@ -234,34 +233,35 @@ class DmlTarget:
             all frames of a target have the same columns: what was resolved on one of them can be evaluated on every
             other.
         """
-        found = self.engine.numbered_rows(
+        rows = self.engine.numbered_rows(
             self._snapshot, self.handle.options, files.numbers, self.timezone, (FILE, ROW)
         )
-        if found is None:
-            found = self._portable(files)
+        if rows is None:
+            rows = self._portable(files)
         if self._first is None:
-            self._first = found
-        return self._with_alias(self._in_same_columns(found))
+            self._first = rows
+        return self._with_alias(self._in_same_columns(rows))
 
     def _in_same_columns(self, frame: DataFrame) -> DataFrame:
         if self._first is None or frame is self._first:
             return frame
-        return self.engine.with_ids_of(frame, self._first)
+        return self.engine.frames.with_ids_of(frame, self._first)
 
     @cached_property
     def context(self) -> ExpressionContext | None:
-        """See `Engine.context`."""
-        return self.engine.context(self._first or self.frame(self.no_files), self.handle.given)
+        """See `Expressions.context`."""
+        return self.engine.expressions.context(self._first or self.frame(self.no_files), self.handle.given)
 
     def _with_alias(self, frame: DataFrame) -> DataFrame:
+        frame = self.engine.frames.in_place_of(frame, self.handle.given)
         return frame.alias(self.handle.alias) if self.handle.alias else frame
 
     def _portable(self, files: CandidateFiles) -> DataFrame:
         register_source(self.spark)
         chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.timezone)
         text = wire.encode(chosen)
-        given = with_facts_of_reads(self.spark, self.handle.options)
-        options = seal(self.spark, with_session_settings(self.spark, given), FORMAT)
+        read_options = with_facts_of_reads(self.spark, self.handle.options)
+        options = seal(self.spark, with_session_settings(self.spark, read_options), FORMAT)
         reader = self.spark.read.format(FORMAT).options(**options, files=text)
         with delta_errors():
             return reader.load()
@@ -277,15 +277,15 @@ class DmlTarget:
     @cached_property
     def all_files(self) -> CandidateFiles:
         """All live files."""
-        found: CandidateFiles = self.ask(candidate_files, None, self.timezone)
-        return found
+        files: CandidateFiles = self.ask(candidate_files, None, self.timezone)
+        return files
 
     # --- predicates
 
     def understood(self, parts: Sequence[Expression]) -> Expression | None:
         """See `candidates.usable_predicate`."""
-        found: Expression | None = self.ask(usable_predicate, list(parts), self.timezone)
-        return found
+        predicate: Expression | None = self.ask(usable_predicate, list(parts), self.timezone)
+        return predicate
 
     def files(self, predicate: Expression | None) -> CandidateFiles:
         """The files that may hold matching rows."""

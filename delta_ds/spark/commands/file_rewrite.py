@@ -14,8 +14,8 @@ import numpy as np
 
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
-from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
-from delta_ds.kernel.commands.dml.plan import DmlPlan
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
+from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite, plan_file_rewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.spark.commands.dml_target import DmlTarget
@@ -130,7 +130,8 @@ def plan_of(
 def tasks_for(target: DmlTarget, rewrite: FileRewrite) -> int:
     """How many tasks rewrite files."""
     size = sum(piece.size for piece in rewrite.files.values())
-    tasks = target.engine.tasks(_TASKS_PER_CORE, otherwise=_TASKS_OF_UNKNOWN_CORES)
+    cores = target.engine.jobs.parallelism()
+    tasks = _TASKS_OF_UNKNOWN_CORES if cores is None else _TASKS_PER_CORE * cores
     return min(len(rewrite.files), max(tasks, -(-size // _TASK_BYTES)))
 
 

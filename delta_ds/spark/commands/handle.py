@@ -43,7 +43,8 @@ class Handle:
     opened
         What a notebook shows of it, as it was then.
     given
-        The newest of the DataFrames of the table that its user was given: expressions may hold columns of them.
+        The newest of the DataFrames of the table that its user was given: expressions may hold columns of them. On a
+        server the qualifier of the columns of its client's.
     """
 
     spark: SparkSession
@@ -53,7 +54,9 @@ class Handle:
     alias: str | None = None
     name: str | None = None
     opened: Card | None = field(default=None, repr=False, compare=False)
-    given: deque[DataFrame] = field(default_factory=partial(deque, maxlen=16), repr=False, compare=False)
+    given: deque[DataFrame | str] = field(
+        default_factory=partial(deque, maxlen=16), repr=False, compare=False
+    )
 
 
 _OURS = (FORMAT, DELTA)

@@ -264,14 +264,15 @@ def _carry_out(
 ) -> tuple[int, list[AddFile]]:
     """Rewrite and commit; how many tasks can run at a time, and the new files."""
     spark, log = handle.spark, handle.log
-    engine = engine_of(spark)
-    cores = engine.cores(server_cores)
+    jobs = engine_of(spark).jobs
+    # Where it is not told, as many as the machine that the log is read on has cores.
+    cores = jobs.parallelism() or server_cores
     adds: list[AddFile] = []
     if plan.bins or plan.description is not None:
         plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
         with staging(handle.where) as staged:
             staged.deleted_by(partial(run, log, discard_staged, plan.rewrite.folder))
-            described = engine.described(f"OPTIMIZE {handle.where}: {len(plan.bins)} bins")
+            described = jobs.described(f"OPTIMIZE {handle.where}: {len(plan.bins)} bins")
             with described, work.phase("rewriting", total=len(plan.bins), unit="bins") as phase:
                 adds = _rewrite(spark, plan, cores, phase) if plan.bins else []
             user_metadata = spark.conf.get(USER_METADATA.full_name, None)
@@ -306,7 +307,7 @@ def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int, phase: Phase) 
 
 def _is_local(spark: SparkSession, plan: OptimizePlan) -> bool:
     """Whether so little is to be rewritten that a job costs more than it brings; see `LOCAL_OPTIMIZE_CONF`."""
-    if not engine_of(spark).runs_small_jobs():
+    if not engine_of(spark).jobs.runs_small_jobs():
         return False
     most = size(spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
     if plan.curve is not None:  # all rows of a bin are in memory then

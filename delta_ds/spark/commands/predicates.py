@@ -15,9 +15,8 @@ from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import unevaluable
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import Path, find, show
-from delta_ds.kernel.format.schema.types import VOID
+from delta_ds.kernel.format.schema.types import VOID, without_metadata
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, cast_alike
-from delta_ds.spark.errors.row_errors import without_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,13 +24,15 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
     from delta_ds.spark.commands.dml_target import DmlTarget
-    from delta_ds.spark.engines.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.expressions import Resolved
 
 
 def predicate_of(target: DmlTarget, condition: Resolved) -> Expression | None:
     """The part of a condition on the table that the kernel can express; None for no part. Not bound."""
-    known = target.engine.expressions
-    return target.understood(known.predicates(condition, target.schema, target.timezone, target.handle.alias))
+    expressions = target.engine.expressions
+    return target.understood(
+        expressions.predicates(condition, target.schema, target.timezone, target.handle.alias)
+    )
 
 
 def evaluable(target: DmlTarget, value: Resolved) -> Expression:
@@ -42,9 +43,9 @@ def evaluable(target: DmlTarget, value: Resolved) -> Expression:
     OnlySpark
         Spark has to evaluate it.
     """
-    found = target.engine.expressions.evaluable(value.column, target.schema, target.timezone)
-    check_type(bound_alike(found, target.schema, target.timezone), value.type)
-    return found
+    tree = target.engine.expressions.evaluable(value.column, target.schema, target.timezone)
+    check_type(bound_alike(tree, target.schema, target.timezone), value.type)
+    return tree
 
 
 def bound_alike(value: Expression, schema: StructType, timezone: str) -> Expression:
@@ -73,8 +74,12 @@ def check_type(bound: Expression, kind: DataType) -> None:
     OnlySpark
         They are not.
     """
-    found = bound.type
-    if found is not None and found != VOID and without_metadata(found) != without_metadata(kind):
+    bound_type = bound.type
+    if (
+        bound_type is not None
+        and bound_type != VOID
+        and without_metadata(bound_type) != without_metadata(kind)
+    ):
         raise OnlySpark(f"a value of type {kind}, which would be {bound.type}")
 
 
@@ -125,16 +130,18 @@ def demands_on_target(target: DmlTarget, condition: Resolved, rows: DataFrame) -
     rows
         The table's side of it.
     """
-    known = target.engine.expressions
-    return known.predicates_of_join(condition, rows, target.schema, target.timezone, target.handle.alias)
+    expressions = target.engine.expressions
+    return expressions.predicates_of_join(
+        condition, rows, target.schema, target.timezone, target.handle.alias
+    )
 
 
 def keys_of(
     target: DmlTarget, condition: Resolved, rows: DataFrame, source: DataFrame
 ) -> list[tuple[StructField, Column]]:
     """The columns of the table that must equal a source expression, with that expression."""
-    found = target.engine.expressions.equal_keys(condition, rows, source)
-    fields = ((target.schema.find(name), value) for name, value in found)
+    pairs = target.engine.expressions.equal_keys(condition, rows, source)
+    fields = ((target.schema.find(name), value) for name, value in pairs)
     return [(field, value) for field, value in fields if field is not None]
 
 
@@ -145,6 +152,6 @@ def columns_of(target: DmlTarget, condition: Resolved) -> set[str] | None:
 
 def reads_only(target: DmlTarget, condition: Resolved, names: Collection[str]) -> bool:
     """Whether a condition reads some columns, and no others than these; False where that is not known."""
-    found = columns_of(target, condition)
-    known = {name.lower() for name in names}
-    return bool(found) and {name.lower() for name in found or ()} <= known
+    read = columns_of(target, condition)
+    lower_names = {name.lower() for name in names}
+    return bool(read) and {name.lower() for name in read or ()} <= lower_names

@@ -21,17 +21,18 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.plan import check_names
+from delta_ds.kernel.commands.dml.rewritten import replacement_metrics
 from delta_ds.kernel.format.operations import WRITE
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.kernel.format.schema.types import BOOLEAN
 from delta_ds.kernel.transaction.write.finish import write_parameters
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.schema import from_spark, quoted
-from delta_ds.spark.commands.dml_command import DmlExecution, by_path, replaced_files
+from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.commands.merge.clauses import Clause
+from delta_ds.spark.commands.merge.outcome import row_scope
 from delta_ds.spark.commands.merge.plan import MergePlan, ResolvedClause
-from delta_ds.spark.commands.merge.row_scope import row_scope
 from delta_ds.spark.commands.merge.rows import Sides
 from delta_ds.spark.commands.merge.sides import (
     Side,
@@ -43,7 +44,7 @@ from delta_ds.spark.commands.merge.sides import (
 )
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.engines.seam.engine import Resolved
+from delta_ds.spark.engines.seam.expressions import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -141,7 +142,7 @@ class _Replacement:
         change.plan_replacement(self._intent, schema_of(self._aligned(self._given).schema.jsonValue()))
         sample = self._match(self._target.no_files)
         self._source = materialize_source(self._given)
-        if not self._target.engine.has_same_columns(self._given, self._source):
+        if not self._target.engine.frames.has_same_columns(self._given, self._source):
             self._known = None
             sample = self._match(self._target.no_files)
         else:
@@ -158,7 +159,7 @@ class _Replacement:
         if self._known is not None:
             return replace(self._known, sides=replace(self._known.sides, source=self._source, target=rows))
         joined = self._source.join(rows, how="cross")
-        self._target.engine.check_join(joined, self._source, rows)
+        self._target.engine.frames.check_join(joined, self._source, rows)
         on, keys = self._by_condition(joined, rows) if self._options.replace_on else self._by_keys(rows)
         clause = ResolvedClause("matched", "delete", None, None, frozenset(), _DELETES)
         plan = MergePlan(self._target.schema, on, (clause,), evolved=False)
@@ -265,7 +266,7 @@ class _Replacement:
         from pyspark.sql import functions as F
 
         engine = self._target.engine
-        broadcast = engine.fits_executors(self._source, stats.rows, stats.variable_bytes)
+        broadcast = engine.frames.fits_executors(self._source, stats.rows, stats.variable_bytes)
 
         def places(chosen: CandidateFiles) -> DataFrame:
             match = self._match(chosen)
@@ -289,23 +290,21 @@ class _Replacement:
         scope: RowScope | None,
     ) -> None:
         change = self._change
-        copied = self._rows_left(files.only(found.files), found)
-        rows = self._written + copied
-        counted = {"numOutputRows": rows, "numDeletedRows": found.rows, "numCopiedRows": copied}
+        rows_before = self._rows_before(files.only(found.files))
         # As delta-spark, it makes a version of no rows too.
         change.commit(
             None if change.reads_more else read,
-            removed=replaced_files(change, files, found),
-            deleted=by_path(files, found.positions),
+            removed=change.plan.replaced_files(files, found),
+            deleted=files.by_path(found.positions),
             rows=scope,
             parameters=write_parameters(change.plan.write),
-            metrics=counted if rows else {},
+            metrics=replacement_metrics(found, self._written, rows_before),
             user_metadata=self._options.user_metadata,
         )
 
-    def _rows_left(self, touched: CandidateFiles, found: Rewritten) -> int:
-        """How many rows of the files in which rows go stay, copied or where they are."""
+    def _rows_before(self, touched: CandidateFiles) -> int | None:
+        """How many rows the files had in which rows were marked; None where files were rewritten."""
         if not len(touched) or not self._change.plan.uses_deletion_vectors:
-            return found.result.rows
-        known = touched if touched.num_rows is not None else self._target.ask(with_row_counts, touched)
-        return int(known.num_rows or 0) - found.rows
+            return None
+        counted = touched if touched.num_rows is not None else self._target.ask(with_row_counts, touched)
+        return int(counted.num_rows or 0)

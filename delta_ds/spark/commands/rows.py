@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.kinds.frames import map_in_arrow
+from delta_ds.spark.base.kinds.frames import active, map_in_arrow
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
@@ -81,11 +81,12 @@ def materialize(frame: DataFrame, *, replicated: bool = False) -> DataFrame:
     replicated
         On two executors each, where there are two.
     """
-    if replicated:
-        from pyspark import StorageLevel
+    with active(frame.sparkSession):
+        if replicated:
+            from pyspark import StorageLevel
 
-        return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY_2)
-    return frame.localCheckpoint(eager=True)
+            return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY_2)
+        return frame.localCheckpoint(eager=True)
 
 
 def lost_rows(error: BaseException) -> bool:

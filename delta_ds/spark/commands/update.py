@@ -20,7 +20,7 @@ from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.delete import resolve_condition
-from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
+from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows
 from delta_ds.spark.commands.predicates import (
     are_functions_of_rows,
     evaluable,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.dml.rewritten import Rewritten
     from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.handle import Handle
-    from delta_ds.spark.engines.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.expressions import Resolved
 
 
 def run_update(
@@ -132,8 +132,8 @@ class _Update:
         if found.rows:
             change.commit(
                 predicate,
-                removed=replaced_files(change, files, found),
-                deleted=by_path(files, found.positions),
+                removed=change.plan.replaced_files(files, found),
+                deleted=files.by_path(found.positions),
                 rows=None if self._has_subquery else RowScope(predicate),
                 parameters={"predicate": json.dumps([text] if text else [], ensure_ascii=False)},
                 metrics={

@@ -31,7 +31,7 @@ from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.commands.optimize import optimize_files, session_request
 from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ask, fetch, run
-from delta_ds.spark.engines.large_tables.part_jobs import find_needed_files
+from delta_ds.spark.engines.large_tables import find_needed_files
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:

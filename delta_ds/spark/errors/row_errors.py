@@ -32,6 +32,7 @@ from delta_ds.kernel.format.schema.types import (
     arrow_type,
     parse_schema,
     schema_to_json,
+    without_metadata,
 )
 from delta_ds.records import dataclass
 
@@ -195,17 +196,6 @@ def _error_of(report: dict[str, Any]) -> DeltaError:
 
 
 # --- nested values, which the Arrow path tells as Python writes them
-
-
-def without_metadata(kind: DataType) -> DataType:
-    """The type without metadata, all nullable."""
-    if isinstance(kind, StructType):
-        return StructType(tuple(StructField(f.name, without_metadata(f.type)) for f in kind))
-    if isinstance(kind, ArrayType):
-        return ArrayType(without_metadata(kind.element))
-    if isinstance(kind, MapType):
-        return MapType(without_metadata(kind.key), without_metadata(kind.value))
-    return kind
 
 
 def _schema_text(kind: DataType | None) -> str | None:

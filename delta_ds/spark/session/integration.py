@@ -24,7 +24,7 @@ from delta_ds.conditions.session import (
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
-from delta_ds.spark.base.session_conf import has_catalog
+from delta_ds.spark.base.session_conf import has_catalog, is_served, source_in_python
 from delta_ds.spark.base.table_names import (
     FORMAT,
     is_ours,
@@ -55,6 +55,8 @@ _sessions: WeakSet[SparkSession] = WeakSet()
 _connect_ids: set[str] = set()
 # Those of them whose tables the data source reads: their server has no catalog of ours.
 _read_by_source: set[str] = set()
+# Those whose server is one of ours, which reads and writes by itself what holds no secret.
+_served: set[str] = set()
 
 
 def install(spark: SparkSession) -> None:
@@ -67,6 +69,8 @@ def install(spark: SparkSession) -> None:
             _connect_ids.add(spark.session_id)  # type: ignore[attr-defined]
             if not has_catalog(spark):
                 _read_by_source.add(spark.session_id)  # type: ignore[attr-defined]
+            if is_served(spark):
+                _served.add(spark.session_id)  # type: ignore[attr-defined]
         else:
             spark.conf.set(MARK, "true")
         _sessions.add(spark)
@@ -79,6 +83,7 @@ def uninstall(spark: SparkSession) -> None:
         if connect:
             _connect_ids.discard(spark.session_id)  # type: ignore[attr-defined]
             _read_by_source.discard(spark.session_id)  # type: ignore[attr-defined]
+            _served.discard(spark.session_id)  # type: ignore[attr-defined]
         else:
             spark.conf.unset(MARK)
         if not installed_sessions(connect):
@@ -125,6 +130,8 @@ def _patches(connect: bool) -> list[_Patch]:
             (LogicalPlan, "to_proto", _is_told_to_source, _to_proto),
             (ConnectFrame, "persist", _is_kept_by_server, needed.persist),
             (ConnectFrame, "unpersist", _is_kept_by_server, needed.unpersist),
+            (ConnectFrame, "sameSemantics", _is_kept_by_server, needed.compare),
+            (ConnectFrame, "semanticHash", _is_kept_by_server, needed.compare),
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
             (ConnectWriter, "mode", _names_mode_of_errors, _mode_of_errors),
             *_writer_patches(ConnectWriter),
@@ -272,20 +279,31 @@ def _connect_load(original: Callable[..., Any], reader: Any, arguments: dict[str
     path = arguments.get("path")
     if isinstance(path, str) and "path" not in given:
         given["path"] = path
+    if _is_left_to_server(reader._client, given):
+        return original(reader, **arguments)  # type: ignore[no-any-return]
     sealed = seal(reader._client, with_facts_of_reads(reader._client, given), FORMAT)
     changed = {name: text for name, text in sealed.items() if text != given.get(name)}
     other = copy.copy(reader)
     other._options = {**reader._options, **changed}
+    if reader._client.session_id in _served:
+        # Only the class of the data source carries what references stand for.
+        other._format = source_in_python(reader._client)
+        arguments["format"] = None
     arguments = {**arguments, "path": None if "path" in changed else path}
     options = {name: text for name, text in arguments.pop("options", {}).items() if name not in changed}
     return original(other, **arguments, **options)  # type: ignore[no-any-return]
 
 
+def _is_left_to_server(spark: Any, options: Mapping[str, str]) -> bool:
+    """Whether the server of a session reads or writes as a session of its own does, and may see the options."""
+    return getattr(spark, "session_id", None) in _served and seal(spark, options, FORMAT) == dict(options)
+
+
 def _to_proto(original: Callable[..., Any], plan: Any, arguments: dict[str, Any]) -> Any:
     """A query as it is sent, in which the reads of our tables are told what it needs of them."""
-    from delta_ds.spark.engines.connect.needed import told_plan
+    from delta_ds.spark.engines.connect.needed import compares, told_plan
 
-    return original(told_plan(plan), **arguments)
+    return original(plan if compares() else told_plan(plan), **arguments)
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
@@ -320,6 +338,9 @@ def _save(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) 
     spec = _writer_spec(writer, arguments)
     _check_layout(spec)
     df = _rows(writer)
+    if _is_left_to_server(writer._spark, with_path(spec.options, arguments.get("path"), "save")):
+        original(writer, arguments.get("path"))
+        return
     save(df, arguments.get("path"), spec.mode, spec.options, spec.partition_by, spec.cluster_by)
     _report(writer, df)
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.transaction.write.intent import stream_intent
-from delta_ds.spark.base.kinds.frames import active_in_jvm
+from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
-from delta_ds.spark.base.session_conf import has_catalog
+from delta_ds.spark.base.session_conf import has_catalog, source_in_python
 from delta_ds.spark.base.table_names import (
     FORMAT,
     is_ours,
@@ -87,8 +87,7 @@ def patches(
 
 
 def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
-    # By the one name that Spark finds the Python data source under.
-    reader.format(FORMAT)
+    reader.format(source_in_python(state.stream_reader_session(reader)))
     if arguments.get("schema") is not None:
         reader.schema(arguments["schema"])
     reader.options(**arguments.get("options", {}))
@@ -100,7 +99,7 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
         complete = seal(session, complete, FORMAT)
     reader.options(**{name: text for name, text in complete.items() if text != given.get(name)})
     path = arguments.get("path")
-    with delta_errors(), active_in_jvm(session):
+    with delta_errors(), active(session):
         return monkeypatch.call_original(reader, "load", path if complete.get("path") == path else None)
 
 
@@ -116,10 +115,10 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     for name in ("outputMode", "partitionBy", "queryName"):
         if arguments.get(name) is not None:
             getattr(writer, name)(arguments[name])
-    writer.format(FORMAT)
     spec = state.stream_writer_state(writer)
     options = with_path(spec.options, arguments.get("path"), "start")
     session = state.stream_writer_session(writer)
+    writer.format(source_in_python(session))
     complete = seal(
         session, sink_options(session, options, spec.mode, spec.partition_by, spec.cluster_by), FORMAT
     )
@@ -127,7 +126,7 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
         if text != options.get(name):
             writer.option(name, text)
     path = arguments.get("path")
-    with delta_errors(), active_in_jvm(session):
+    with delta_errors(), active(session):
         return monkeypatch.call_original(writer, "start", path if complete.get("path") == path else None)
 
 

@@ -349,6 +349,8 @@ def _json(columns: str) -> str:
 
 
 def _run(spark: SparkSession, kind: str, what: JavaObject) -> JavaValue | None:
+    if kind == "CALL":
+        return answer_call(spark, what)
     if kind in _COMMANDS:
         answer = _COMMANDS[kind](spark, what)
     else:
@@ -363,7 +365,6 @@ _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] 
     "INSERT": insert,
     "INSERT OVERWRITE": insert,
     "CREATE TABLE LIKE": create_like,
-    "CALL": answer_call,
     SHOW_PARTITIONS: show_partitions,
     SHOW_CREATE: show_create,
 }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.operations import DELETE, MERGE, UPDATE
 from delta_ds.kernel.format.options.session_facts import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
+from delta_ds.records import replace
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.session_conf import CLIENT_CALLS, CLIENT_CALLS_CONF
-from delta_ds.spark.commands.at_server import Received
+from delta_ds.spark.commands.at_server import OF_TABLE, Received
 from delta_ds.spark.commands.delete import run_delete
 from delta_ds.spark.commands.handle import Handle, open_handle
 from delta_ds.spark.commands.merge.clauses import Clause
@@ -19,6 +20,7 @@ from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.commands.update import run_update
 from delta_ds.spark.engines.classic.jvm import Jvm, compile_class
 from delta_ds.spark.engines.connect.connect_bridge import call_function
+from delta_ds.spark.session.catalog.classes import publish_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
     from delta_ds.spark.base.kinds.java_object import JavaObject
 
 
-def serve_calls(spark: SparkSession) -> None:
+def serve_clients(spark: SparkSession) -> None:
     """Let clients of this JVM's server of Spark Connect call this process, in sessions that are made from now on.
+
+    The format `pydelta` then names the source that `delta` names, so that their reads and writes are those of a classic
+    session. It would be the data source in Python otherwise.
 
     Parameters
     ----------
@@ -41,11 +46,13 @@ def serve_calls(spark: SparkSession) -> None:
     """
     jvm = Jvm.of(spark)
     compile_class(jvm.jvm, jvm.gateway, "ClientCalls").serve()
+    publish_format(jvm)
     # Sessions of clients begin with the context's settings.
     spark.sparkContext._jsc.sc().conf().set(CLIENT_CALLS_CONF, CLIENT_CALLS)
+    spark.conf.set(CLIENT_CALLS_CONF, CLIENT_CALLS)
 
 
-def answer_call(spark: SparkSession, call: JavaObject) -> DataFrame:
+def answer_call(spark: SparkSession, call: JavaObject) -> str:
     """Answer a client.
 
     Parameters
@@ -55,14 +62,12 @@ def answer_call(spark: SparkSession, call: JavaObject) -> DataFrame:
 
     Returns
     -------
-    DataFrame
-        One row, one text.
+    str
+        As `wire.py` has it.
     """
     text, expressions, rows = call
     kind, *arguments = wire.decode(text)
-    return frame_of(
-        spark, [(wire.encode(_KINDS[kind](spark, expressions, rows, *arguments)),)], "answer string"
-    )
+    return wire.encode(_KINDS[kind](spark, expressions, rows, *arguments))
 
 
 def _ask(spark: SparkSession, expressions: JavaObject, rows: JavaObject | None, *call: Any) -> Any:
@@ -85,6 +90,7 @@ def _change_rows(
     options = dict(command["table"])
     with carried({ORIGIN: origin}):
         handle = open_handle(spark, options.pop("path"), options, command["alias"])
+        handle = replace(handle, given=deque([OF_TABLE]))
         received = Received([jvm.column(expression) for expression in expressions])
         source = None if rows is None else jvm.data_frame(rows)
         (counts,) = _COMMANDS[command["operation"]](handle, received, source, command).collect()

@@ -33,7 +33,7 @@ from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.reporting import listeners
-from delta_ds.reporting.mailbox import leave_reports, take_reports
+from delta_ds.reporting.listeners import leave_reports, take_reports
 
 
 class Heard:

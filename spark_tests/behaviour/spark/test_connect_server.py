@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import delta_ds
 from delta_ds import DeltaTable
@@ -187,6 +188,68 @@ def test_streams_are_resolved_by_the_server(server: Client, tmp_path: Path) -> N
 
     assert server(program, str(tmp_path)) == [[2, ["p"]]] * 4 + [[4, ["p"]]]
     assert "UNSUPPORTED_OUTPUT_MODE" in server.failure(_update, str(tmp_path)).text
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_the_format_is_spark_s_own_reader_and_writer(
+    server: Client, tmp_path: Path, registered: bool
+) -> None:
+    def program(spark: SparkSession, folder: str) -> list[Any]:
+        session = another_session()
+        if registered:
+            delta_ds.register(session)
+        path = f"{folder}/t"
+        rows = session.range(10).selectExpr("id", "id % 2 AS p")
+        rows.write.format("pydelta").partitionBy("p").save(path)
+        rows.write.format("pydelta").mode("ignore").save(path)
+        rows.where("id < 3").write.format("pydelta").mode("overwrite").option("replaceWhere", "id < 4").save(
+            path
+        )
+
+        def read(**options: str) -> DataFrame:
+            return session.read.format("pydelta").options(**options).load(path)
+
+        query = session.readStream.format("pydelta").load(path).writeStream.format("pydelta")
+        query = query.option("checkpointLocation", f"{folder}/c").trigger(availableNow=True)
+        assert query.start(f"{folder}/copied").awaitTermination(SECONDS)
+        return [
+            "FileScan parquet" in read()._explain_string(),  # type: ignore[operator]
+            sorted(row.id for row in read().collect()),
+            read(versionAsOf="0").count(),
+            session.read.format("pydelta").load(f"{folder}/copied").count(),
+            DeltaTable.forPath(session, path).detail().first().partitionColumns,
+            _condition(lambda: read(readChangeFeed="true", startingVersion="0").count()),
+            _condition(lambda: rows.write.format("pydelta").save(path)),
+        ]
+
+    expected = [
+        True, [0, 1, 2, 4, 5, 6, 7, 8, 9], 10, 9, ["p"],
+        "DELTA_MISSING_CHANGE_DATA", "DELTA_PATH_EXISTS",
+    ]  # fmt: skip
+    assert server(program, str(tmp_path)) == expected
+
+
+def test_a_registered_client_s_secrets_are_not_in_plans(server: Client, tmp_path: Path) -> None:
+    """What reads them is the data source in Python, whose class carries them."""
+
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        session = another_session()
+        delta_ds.register(session)
+        secret = {"fs.s3a.secret.key": "verysecret"}
+        session.range(3).write.format("pydelta").options(**secret).save(path)
+        read = session.read.format("pydelta").options(**secret).load(path)
+        plan = str(read._plan.to_proto(session.client))  # type: ignore[operator]
+        return [read.count(), "verysecret" in plan]
+
+    assert server(program, str(tmp_path / "t")) == [3, False]
+
+
+def _condition(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except Exception as error:
+        return getattr(error, "condition", None) or re.findall(r"\[(DELTA_\w+)\]", str(error))[0]
+    return "done"
 
 
 def _update(spark: SparkSession, folder: str) -> None:

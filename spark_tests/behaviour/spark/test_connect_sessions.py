@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
-# --- sessions with other settings
+# --- sessions beside each other
 
 
 def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
@@ -47,20 +47,24 @@ def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
             delta_ds.register(session)
         one.range(3).write.format("pydelta").save(path)
         delta_ds.unregister(one)
-        try:
-            one.range(3).write.format("pydelta").save(path)
-            refused = ""
-        except Exception as error:
-            refused = str(error)
+
+        def failure(session: SparkSession) -> str:
+            try:
+                session.read.format("pydelta").load(f"{path}/none").collect()
+            except Exception as error:
+                return type(error).__name__
+            return ""
+
         other.range(3, 5).write.format("pydelta").mode("ignore").save(path)
         return [
-            "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in refused,
+            failure(one),
+            failure(other),
             other.read.format("pydelta").load(path).count(),
             # What the server has by itself stays.
             run(one, f"SELECT count(*) FROM delta.`{path}`"),
         ]
 
-    assert server(program, str(tmp_path / "t")) == [True, 3, [[(3,)]]]
+    assert server(program, str(tmp_path / "t")) == ["AnalysisException", "NotADeltaTableError", 3, [[(3,)]]]
 
 
 def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: Client) -> None:
@@ -83,10 +87,15 @@ def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: 
 
 # --- interrupts
 
-_INTERRUPTS: dict[str, Callable[[Any, str], list[str]]] = {
-    "all": lambda session, tag: session.interruptAll(),
-    "tag": lambda session, tag: session.interruptTag(tag),
-}
+
+def _interrupt(session: Any, how: str, operations: set[str]) -> int:
+    """How many operations of a session were told to end."""
+    ways: dict[str, Callable[[], list[str]]] = {
+        "all": session.interruptAll,
+        "tag": lambda: session.interruptTag("mine"),
+        "operation": lambda: [each for one in operations for each in session.interruptOperation(one)],
+    }
+    return len(ways[how]())
 
 
 def _delete(session: Any, path: str) -> None:
@@ -104,8 +113,20 @@ def _append(session: Any, path: str) -> None:
     rows.write.format("delta").mode("append").save(path)
 
 
-@pytest.mark.parametrize("how", sorted(_INTERRUPTS))
-@pytest.mark.parametrize("command", [_delete, _merge, _append], ids=lambda f: f.__name__.lstrip("_"))
+def _query(session: Any, path: str) -> None:
+    run(session, f"SELECT sum(slow(id)) FROM delta.`{path}`")
+
+
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [
+        (_delete, "all"), (_delete, "tag"), (_delete, "operation"),
+        (_merge, "all"), (_merge, "tag"), (_merge, "operation"),
+        (_append, "all"), (_append, "tag"), (_append, "operation"),
+        (_query, "all"), (_query, "operation"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given.__name__.lstrip("_"),
+)  # fmt: skip
 def test_an_interrupted_command_leaves_nothing(
     server: Client, tmp_path: Path, how: str, command: Callable[[Any, str], None]
 ) -> None:
@@ -121,11 +142,17 @@ def test_an_interrupted_command_leaves_nothing(
             from pathlib import Path
 
             Path(started).touch()
-            time.sleep(2)
+            time.sleep(3)
             return value
 
         session.udf.register("slow", udf(slow, "bigint"))
         said: list[str] = []
+        operations: set[str] = set()
+
+        def progress(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
+            (operations.discard if done else operations.add)(operation_id)
+
+        session.registerProgressHandler(progress)
 
         def work() -> None:
             session.addTag("mine")
@@ -138,9 +165,9 @@ def test_an_interrupted_command_leaves_nothing(
         thread = threading.Thread(target=work)
         thread.start()
         deadline = time.monotonic() + SECONDS
-        while not os.path.exists(started) and time.monotonic() < deadline:
+        while not (os.path.exists(started) and operations) and time.monotonic() < deadline:
             time.sleep(0.05)
-        interrupted = _INTERRUPTS[how](session, "mine")
+        interrupted = _interrupt(session, how, set(operations))
         thread.join(SECONDS)
         # What the command had begun it may still be clearing away.
         time.sleep(2)
@@ -150,7 +177,7 @@ def test_an_interrupted_command_leaves_nothing(
             session.table(f"delta.`{path}`").count(),
         ]
         run(session, f"DELETE FROM delta.`{path}` WHERE id = 0")
-        return [len(interrupted), said, counts, len(files), session.table(f"delta.`{path}`").count()]
+        return [interrupted, said, counts, len(files), session.table(f"delta.`{path}`").count()]
 
     path = str(tmp_path / "t")
     interrupted, (said,), counts, files, left = server(program, path, str(tmp_path / "started"))
@@ -252,3 +279,72 @@ def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, An
             client_of(f"sc://127.0.0.1:{proxy.port}", folder, folder / "client") as client,
         ):
             yield client, proxy
+
+
+# --- artifacts
+
+
+def test_files_that_a_session_has_sent_serve_the_functions_of_its_commands(server: Client) -> None:
+    """A module, a file and an archive, of two sessions."""
+
+    def program(spark: SparkSession) -> list[Any]:
+        import zipfile
+
+        from pyspark.sql.functions import udf
+
+        def answers(number: int) -> list[Any]:
+            session, name = another_session(), f"sent_{number}"
+            folder = Path(name)
+            folder.mkdir()
+            # Names of their own: Spark keeps what all sessions of local workers have sent in one folder.
+            module, added, packed = f"module_{number}", f"added_{number}.txt", f"packed_{number}"
+            (folder / f"{module}.py").write_text(f"def times(value):\n    return {number} * value\n")
+            (folder / added).write_text(str(number * 100))
+            with zipfile.ZipFile(folder / f"{packed}.zip", "w") as archive:
+                archive.writestr("inner.txt", str(number * 1000))
+            session.addArtifacts(str(folder / f"{module}.py"), pyfile=True)
+            session.addArtifacts(str(folder / added), file=True)
+            session.addArtifacts(f"{folder}/{packed}.zip#{packed}", archive=True)
+
+            @udf("bigint")
+            def sent(value: int) -> int:
+                import importlib
+                import os
+
+                from pyspark import SparkFiles
+
+                def number_in(*path: str) -> int:
+                    with open(os.path.join(SparkFiles.getRootDirectory(), *path)) as file:
+                        return int(file.read())
+
+                found: int = importlib.import_module(module).times(value)
+                return found + number_in(added) + number_in(packed, "inner.txt")
+
+            session.udf.register("sent", sent)
+            found: list[Any] = [row[0] for row in session.range(2).select(sent("id")).collect()]
+            session.range(4).select("id", sent("id").alias("v")).write.format("delta").saveAsTable(name)
+            table = DeltaTable.forName(session, name).alias("t")
+            source = session.range(2, 5).alias("s")
+            merge = table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": sent("t.v")})
+            merge.whenNotMatchedInsert(values={"id": "s.id", "v": sent("s.id")}).execute()
+            table.update("id = 0", {"v": sent("v")})
+            run(
+                session,
+                f"MERGE INTO {name} t USING (SELECT 4L AS id UNION ALL SELECT 9L) s ON t.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET v = sent(t.v) "
+                "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, sent(s.id))",
+                f"UPDATE {name} SET v = sent(v) WHERE sent(id) = sent(1)",
+                f"DELETE FROM {name} WHERE sent(id) = sent(3)",
+            )
+            return [found, sorted(map(tuple, session.table(name).collect()))]
+
+        return [answers(number) for number in (2, 3)]
+
+    def expected(number: int) -> list[Any]:
+        def sent(value: int) -> int:
+            return number * value + number * 1100
+
+        rows = [(0, sent(sent(0))), (1, sent(sent(1))), (2, sent(sent(2))), (4, sent(sent(4))), (9, sent(9))]
+        return [[sent(0), sent(1)], rows]
+
+    assert server(program) == [expected(2), expected(3)]

@@ -11,8 +11,8 @@ from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import candidate_files
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite, rewrite_changed_files
-from delta_ds.kernel.commands.dml.plan import plan_dml
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
+from delta_ds.kernel.commands.dml.plan import plan_dml, plan_file_rewrite
 from delta_ds.kernel.commands.optimize.command import rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize

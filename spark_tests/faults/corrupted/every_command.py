@@ -29,8 +29,8 @@ from delta_ds.kernel.commands.dml.candidates import candidate_files
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite, rewrite_changed_files
-from delta_ds.kernel.commands.dml.plan import plan_dml
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
+from delta_ds.kernel.commands.dml.plan import plan_dml, plan_file_rewrite
 from delta_ds.kernel.commands.drop_feature import drop_feature_support
 from delta_ds.kernel.commands.fsck.command import check
 from delta_ds.kernel.commands.health import health

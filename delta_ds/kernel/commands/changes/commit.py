@@ -23,10 +23,10 @@ from delta_ds.kernel.format.schema.types import LONG, STRING, TIMESTAMP, StructF
 from delta_ds.kernel.format.schema.version_changes import stored_otherwise
 from delta_ds.kernel.format.values.deletion_vector import read_positions
 from delta_ds.kernel.log import history
-from delta_ds.kernel.log.file_actions import canonical_path, canonical_paths
 from delta_ds.kernel.log.segment import earliest_version, list_log
 from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.uri import canonical_path, canonical_paths
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.streaming import NET_CHANGES_KEY_NOT_FOUND, NET_CHANGES_KEY_TYPE
 from delta_ds.kernel.base.arrow_buffers import flags, numbers
-from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructType
+from delta_ds.kernel.format.schema.types import StructType, is_key_type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,12 +49,6 @@ def check_keys(keys: Sequence[str], schema: StructType, table: str) -> tuple[str
             raise NET_CHANGES_KEY_TYPE(column=field.name, table=table, type=str(field.type))
         found.append(field.name)
     return tuple(found)
-
-
-def is_key_type(data_type: DataType) -> bool:
-    """Whether values of a type can be keys: all but structs, arrays, maps and variants."""
-    nested = isinstance(data_type, (StructType, ArrayType, MapType))
-    return not nested and str(data_type) not in ("variant", "void")
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -17,7 +17,7 @@ from delta_ds.conditions.dml import (
     UPDATE_SCHEMA_MISMATCH_EXPRESSION,
 )
 from delta_ds.conditions.schema import FAILED_TO_MERGE_FIELDS
-from delta_ds.exceptions import DeltaError, InvalidOptionError, PredicateError, SchemaError
+from delta_ds.exceptions import DeltaError, InvalidOptionError, SchemaError
 from delta_ds.kernel.commands.dml.constants import constant_array
 from delta_ds.kernel.commands.dml.new_values import NewValue, NewValues
 from delta_ds.kernel.commands.dml.target_paths import (
@@ -184,28 +184,3 @@ class Assignments:
                         column=show(shorter),
                         columns=[show(other), show(path)],
                     )
-
-
-def bound_condition(
-    tree: Expression, schema: StructType, timezone: str, *, operation: str, table: str, undone: str
-) -> Expression:
-    """A condition on rows, bound.
-
-    Parameters
-    ----------
-    operation, table, undone
-        For messages; the last says what was not done.
-
-    Raises
-    ------
-    PredicateError
-        It does not fit the columns, or uses what only Spark can evaluate, which is named.
-    """
-    from delta_ds.kernel.format.expressions.bind import bind
-    from delta_ds.kernel.format.expressions.evaluate import unevaluable
-
-    bound = bind(tree, schema, timezone)
-    unknown = unevaluable(bound)
-    if unknown is not None:
-        raise PredicateError(f"{unknown} in {operation} {table} cannot be evaluated without Spark. {undone}")
-    return bound

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.records import dataclass
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,11 @@ class CandidateFiles:
         return CandidateFiles(
             self.numbers.filter(chosen), self.paths.filter(chosen), self.rows.filter(chosen)
         )
+
+    def by_path(self, values: Mapping[int, _Value]) -> dict[str, _Value]:
+        """Values that are known by the numbers of files, by their paths."""
+        paths = dict(zip(self.numbers.to_pylist(), self.paths.to_pylist(), strict=True))
+        return {paths[number]: value for number, value in values.items()}
 
     @property
     def num_rows(self) -> int | None:

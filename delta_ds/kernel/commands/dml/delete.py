@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.commands.dml.assignments import bound_condition
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files, covered_files
 from delta_ds.kernel.commands.dml.changed_rows import DELETE as ROW_GOES
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, run
 from delta_ds.kernel.commands.dml.result import DeleteResult, counted
-from delta_ds.kernel.commands.dml.row_finder import RowFinder
+from delta_ds.kernel.commands.dml.row_finder import RowFinder, bound_condition
 from delta_ds.kernel.files.rows.expressions import at_timestamp
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.expressions.sql import parse_predicate

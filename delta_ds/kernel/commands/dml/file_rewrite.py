@@ -8,7 +8,7 @@ Source: delta-spark, `DeleteCommand`, `UpdateCommand`, `MergeIntoCommand`: files
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,26 +17,21 @@ import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.base.arrow_buffers import integers, mask
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
 from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
-from delta_ds.kernel.commands.dml.plan import DmlPlan
+from delta_ds.kernel.commands.dml.plan import FileRewrite
 from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
 from delta_ds.kernel.commands.dml.row_changes import RowChanges
-from delta_ds.kernel.files.read.data_file import Batches, errors_name_file
-from delta_ds.kernel.files.read.decoding import BATCH_ROWS
-from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, Layouts
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.data_file import BATCH_ROWS, Batches, errors_name_file
+from delta_ds.kernel.files.read.file_columns import Layouts
+from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.read.reader import read_slice
-from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.transaction.write.task import TaskResult
-from delta_ds.records import dataclass, replace
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from delta_ds.kernel.log.snapshot import Snapshot
 
 # The rows of files below this size share new files, up to this size: a file costs more than its rows.
 SMALL_BYTES = 4 << 20
@@ -49,63 +44,6 @@ _READ_ONCE = 512 << 10
 # Rows of small files are held up to so many bytes of Arrow data: a file may hold much more than its size, as repeated
 # texts, and one array no more than 2 GiB of text.
 HELD_BYTES = 32 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class FileRewrite:
-    """How files are rewritten in which rows change. Can be pickled.
-
-    Attributes
-    ----------
-    change
-        How changed rows become rows of the table, and how files are written.
-    reading
-        How the files are read: as the table is after the change.
-    files
-        By their numbers.
-    rows
-        How many rows that are not deleted a file has, by its number, where the log says it.
-    actions
-        By the number of a clause, what it does: `UPDATE` or `DELETE`.
-    repeated
-        Whether a row may be named several times; it is then changed once.
-    """
-
-    change: DmlPlan
-    reading: ReadPlan
-    files: Mapping[int, FileSlice]
-    rows: Mapping[int, int]
-    actions: tuple[int, ...]
-    repeated: bool = False
-
-
-def plan_file_rewrite(
-    snapshot: Snapshot,
-    change: DmlPlan,
-    files: CandidateFiles,
-    actions: Sequence[int],
-    *,
-    repeated: bool = False,
-) -> FileRewrite:
-    """Plan to rewrite files of a version in which rows may change; parameters as attributes of `FileRewrite`."""
-    table = snapshot.live_files().table.take(files_rows(snapshot, files))
-    numbers = files.numbers.to_pylist()
-    slices = file_slices(table, snapshot.physical_partition_columns)
-    known = zip(numbers, files.rows.to_pylist(), strict=True)
-    state = change.write.state
-    return FileRewrite(
-        change=change,
-        reading=ReadPlan.of(
-            state,
-            version=snapshot.version,
-            timezone=change.write.rows.timezone,
-            metadata_columns=("row_index", *(ROW_TRACKING_FIELDS if change.tracked else ())),
-        ),
-        files=dict(zip(numbers, slices, strict=True)),
-        rows={number: rows for number, rows in known if rows is not None},
-        actions=tuple(actions),
-        repeated=repeated,
-    )
 
 
 def rewrite_changed_files(plan: FileRewrite, batches: Iterable[pa.RecordBatch], task: int = 0) -> Rewritten:
@@ -229,14 +167,14 @@ class _Task:
 
     def _hold(self, number: int, piece: FileSlice) -> bool:
         """Read the rows of a small file; whether they were few enough to be held."""
-        found, size = [], 0
+        held, size = [], 0
         with closing(self._rows_of(piece)) as batches:
             for batch in batches:
-                found.append(batch)
+                held.append(batch)
                 size += batch.nbytes
                 if size > HELD_BYTES:
                     return False
-        self._held.add(number, piece.size, found)
+        self._held.add(number, piece.size, held)
         return True
 
     def change_held(self, search: Search) -> None:
@@ -304,9 +242,9 @@ class _Task:
             return TaskResult()
         piece = plan.files[number]
         if changed.updates.all() and piece.size >= LEAST_COPIED:
-            found = self._replace_columns(piece, changed)
-            if found is not None:
-                return found
+            replaced = self._replace_columns(piece, changed)
+            if replaced is not None:
+                return replaced
         writer = self._writer_for(piece.size)
         done, before = 0, writer.rows
         with closing(self._rows_of(piece)) as batches:
@@ -322,8 +260,8 @@ class _Task:
     def _write_new_rows(self, number: int, changed: ChangedRows) -> int:
         """Write updated rows to new files, and changes to change files; how many rows were written."""
         updates = np.flatnonzero(changed.updates)
-        wanted = np.arange(len(changed)) if self._rows.feed is not None else updates
-        if not len(wanted):
+        numbers = np.arange(len(changed)) if self._rows.feed is not None else updates
+        if not len(numbers):
             return 0
         writer = self._writer_of_rows()
         if not self._rows.needs_old_rows(changed):
@@ -331,7 +269,7 @@ class _Task:
                 writer.write(self._rows.of_values(changed.given_values(updates[at : at + BATCH_ROWS])))
             return len(updates)
         plan = self._plan
-        piece = replace(plan.files[number], selection=changed.places[wanted].astype(np.uint64))
+        piece = replace(plan.files[number], selection=changed.places[numbers].astype(np.uint64))
         done = 0
         with closing(self._rows_of(piece)) as batches:
             for batch in batches:
@@ -344,7 +282,7 @@ class _Task:
                     writer.write(self._rows.updated(old, changed.new_values(chosen[updated], old)))
                 if not updated.all():
                     self._rows.record(rows.filter(mask(~updated)), "delete")
-        self._check_all_found(piece, done, len(wanted))
+        self._check_all_found(piece, done, len(numbers))
         return len(updates)
 
     def _writer_for(self, size: int) -> FileWriter:
@@ -391,8 +329,8 @@ class _Task:
                     done += len(chosen)
                     new_rows = old.select(names)
                     if len(chosen):
-                        given = changed.new_values(chosen, old.take(integers(at))).select(names)
-                        new_rows = patch(new_rows, at, columns.pipeline.process(given), names)
+                        new_values = changed.new_values(chosen, old.take(integers(at))).select(names)
+                        new_rows = patch(new_rows, at, columns.pipeline.process(new_values), names)
                     yield new_rows
 
             add, count = columns.write(piece, footer, rows())
@@ -410,19 +348,19 @@ class _Task:
 
     def close(self) -> Rewritten:
         started = time.monotonic()
-        found = together(self._found)
-        adds = [*found.result.adds, *(self._writer.close() if self._writer else ())]
+        rewritten = together(self._found)
+        adds = [*rewritten.result.adds, *(self._writer.close() if self._writer else ())]
         if self._columns is not None:
             self._columns.close()
         result = replace(
-            found.result,
+            rewritten.result,
             adds=adds,
             changes=self._rows.feed.close() if self._rows.feed else [],
             timezone=self._plan.change.write.rows.timezone,
         )
         closing_ms = int((time.monotonic() - started) * 1000)
         milliseconds = closing_ms + sum(part.milliseconds for part in self._found)
-        return replace(found, result=result, sources=distinct(self._sources), milliseconds=milliseconds)
+        return replace(rewritten, result=result, sources=distinct(self._sources), milliseconds=milliseconds)
 
     def abort(self) -> None:
         if self._writer is not None:

@@ -17,9 +17,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-from delta_ds.kernel.commands.dml.commit import Committed, DmlCommand, RowScope, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.file_rewrite import SMALL_BYTES, FileRewrite, plan_file_rewrite
-from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, check_names, plan_dml
+from delta_ds.kernel.commands.dml.commit import (
+    Committed,
+    DmlCommand,
+    RowScope,
+    commit_dml,
+    discard_folder,
+)
+from delta_ds.kernel.commands.dml.file_rewrite import SMALL_BYTES
+from delta_ds.kernel.commands.dml.plan import (
+    DmlPlan,
+    FileRewrite,
+    check_changeable,
+    check_names,
+    plan_dml,
+    plan_file_rewrite,
+)
 from delta_ds.kernel.commands.dml.retries import run_repeated
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
@@ -108,9 +121,8 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
         self.operation = operation
         self.settings = settings
         self.now = datetime.datetime.now(datetime.timezone.utc)
-        snapshot = log.start_transaction().base
-        assert snapshot is not None  # a missing table is refused
-        self.snapshot: Snapshot = snapshot
+        self.snapshot: Snapshot = log.newest()  # a missing table is refused
+        snapshot = self.snapshot
         check_changeable(snapshot, operation, removes)
         check_names(snapshot.schema.names, "table", snapshot.storage.url, operation)
         self._results: list[TaskResult] = []
@@ -240,11 +252,8 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
         gone: list[str] = list(removed)
         marked: dict[str, npt.NDArray[np.uint64]] = {}
         if files is not None and found is not None:
-            if self.plan.uses_deletion_vectors:
-                paths = dict(zip(files.numbers.to_pylist(), files.paths.to_pylist(), strict=True))
-                marked = {paths[number]: places for number, places in found.positions.items()}
-            else:
-                gone += files.only(found.files).paths.to_pylist()
+            marked = files.by_path(found.positions)
+            gone += self.plan.replaced_files(files, found)
         settings = self.settings
         change = DmlCommand(
             operation=self.operation,

@@ -6,11 +6,16 @@ Source: delta-spark, `DeleteCommand`, `UpdateCommand`, `MergeIntoCommand`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
+from delta_ds.kernel.commands.dml.rewritten import Rewritten
+from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.rows.generated import generation_expression, is_identity
 from delta_ds.kernel.files.rows.plan import ColumnsOf, plan_changed_rows
+from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.write_spec import write_spec
 from delta_ds.kernel.format.features import (
     CHANGE_DATA_FEED,
@@ -74,6 +79,13 @@ class DmlPlan:
         new_rows = self.inserts
         scope = replace(new_rows.overwrite_scope, records_changes=False)
         return replace(self, records_changes=False, new_rows=replace(new_rows, overwrite_scope=scope))
+
+    def replaced_files(self, files: CandidateFiles, rewritten: Rewritten) -> list[str]:
+        """The paths of those files that were rewritten; none where rows are marked instead."""
+        if self.uses_deletion_vectors:
+            return []
+        paths: list[str] = files.only(rewritten.files).paths.to_pylist()
+        return paths
 
 
 def plan_dml(
@@ -269,3 +281,63 @@ def evolve_table(snapshot: Snapshot, schema: StructType) -> TableState:
     """
     evolved = replace(snapshot.metadata, schema_string=schema_to_json(schema))
     return with_metadata(snapshot.table_state, evolved, keep_names=False)
+
+
+# --- the plan of the files that are rewritten
+
+
+@dataclass(frozen=True, slots=True)
+class FileRewrite:
+    """How files are rewritten in which rows change. Can be pickled.
+
+    Attributes
+    ----------
+    change
+        How changed rows become rows of the table, and how files are written.
+    reading
+        How the files are read: as the table is after the change.
+    files
+        By their numbers.
+    rows
+        How many rows that are not deleted a file has, by its number, where the log says it.
+    actions
+        By the number of a clause, what it does: `UPDATE` or `DELETE`.
+    repeated
+        Whether a row may be named several times; it is then changed once.
+    """
+
+    change: DmlPlan
+    reading: ReadPlan
+    files: Mapping[int, FileSlice]
+    rows: Mapping[int, int]
+    actions: tuple[int, ...]
+    repeated: bool = False
+
+
+def plan_file_rewrite(
+    snapshot: Snapshot,
+    change: DmlPlan,
+    files: CandidateFiles,
+    actions: Sequence[int],
+    *,
+    repeated: bool = False,
+) -> FileRewrite:
+    """Plan to rewrite files of a version in which rows may change; parameters as attributes of `FileRewrite`."""
+    table = snapshot.live_files().table.take(files_rows(snapshot, files))
+    numbers = files.numbers.to_pylist()
+    slices = file_slices(table, snapshot.physical_partition_columns)
+    known = zip(numbers, files.rows.to_pylist(), strict=True)
+    state = change.write.state
+    return FileRewrite(
+        change=change,
+        reading=ReadPlan.of(
+            state,
+            version=snapshot.version,
+            timezone=change.write.rows.timezone,
+            metadata_columns=("row_index", *(ROW_TRACKING_FIELDS if change.tracked else ())),
+        ),
+        files=dict(zip(numbers, slices, strict=True)),
+        rows={number: rows for number, rows in known if rows is not None},
+        actions=tuple(actions),
+        repeated=repeated,
+    )

@@ -89,3 +89,25 @@ def distinct(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     first = np.ones(len(found), np.bool_)
     first[1:] = found[1:] != found[:-1]
     return found if first.all() else found[first]
+
+
+def replacement_metrics(
+    rewritten: Rewritten, written: int, rows_of_marked_files: int | None
+) -> dict[str, int]:
+    """What the history counts of a write whose rows take the place of others.
+
+    Rows that stay in a file in which rows go count as written, copied or where they are.
+
+    Parameters
+    ----------
+    rewritten
+        What became of the files in which rows go.
+    written
+        How many rows the write brings.
+    rows_of_marked_files
+        How many rows the files in which rows were marked had; None where they were rewritten.
+    """
+    copied = rewritten.result.rows if rows_of_marked_files is None else rows_of_marked_files - rewritten.rows
+    if not written + copied:
+        return {}
+    return {"numOutputRows": written + copied, "numDeletedRows": rewritten.rows, "numCopiedRows": copied}

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.base.arrow_buffers import flags, numbers
 from delta_ds.kernel.commands.dml.changed_rows import ChangedRows
-from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_found_files
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_found_files
 from delta_ds.kernel.commands.dml.new_values import NewValues
+from delta_ds.kernel.commands.dml.plan import FileRewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.files.read.file_columns import METADATA_COLUMN
 from delta_ds.kernel.files.read.matching import Matching
@@ -113,3 +115,28 @@ class _Search:
 
     def change(self, places: npt.NDArray[np.int64]) -> ChangedRows:
         return ChangedRows.of_one_clause(places, self._finder.values)
+
+
+def bound_condition(
+    tree: Expression, schema: StructType, timezone: str, *, operation: str, table: str, undone: str
+) -> Expression:
+    """A condition on rows, bound.
+
+    Parameters
+    ----------
+    operation, table, undone
+        For messages; the last says what was not done.
+
+    Raises
+    ------
+    PredicateError
+        It does not fit the columns, or uses what only Spark can evaluate, which is named.
+    """
+    from delta_ds.kernel.format.expressions.bind import bind
+    from delta_ds.kernel.format.expressions.evaluate import unevaluable
+
+    bound = bind(tree, schema, timezone)
+    unknown = unevaluable(bound)
+    if unknown is not None:
+        raise PredicateError(f"{unknown} in {operation} {table} cannot be evaluated without Spark. {undone}")
+    return bound

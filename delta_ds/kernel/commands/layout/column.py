@@ -15,10 +15,11 @@ from delta_ds.kernel.files.scan.file_pruning import find_statistics_column
 from delta_ds.kernel.files.scan.skipping import row_numbers
 from delta_ds.kernel.format.expressions.arrays import FALSE
 from delta_ds.kernel.format.schema.column_mapping import physical_name
-from delta_ds.kernel.format.schema.column_paths import Path, parse_path, quote, resolve, show, walk
-from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
+from delta_ds.kernel.format.schema.column_paths import Path, parse_path, quote, resolve, show
+from delta_ds.kernel.format.schema.types import DataType, StructField, StructType, walk
 from delta_ds.kernel.format.values import partition_values
-from delta_ds.kernel.format.values.statistics import has_bounds, load_statistics
+from delta_ds.kernel.format.values.statistics import load_statistics
+from delta_ds.kernel.format.values.statistics_json import has_bounds
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:

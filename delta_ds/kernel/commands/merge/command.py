@@ -15,18 +15,23 @@ import numpy as np
 from delta_ds.conditions.options import REPLACE_USING_UNRESOLVED
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files, with_row_counts
 from delta_ds.kernel.commands.dml.changed_rows import DELETE
-from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, rewrite_changed_files
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, Task, run
-from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, plan_replacement
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
+from delta_ds.kernel.commands.dml.plan import FileRewrite, check_names, evolve_table, plan_replacement
+from delta_ds.kernel.commands.dml.rewritten import Rewritten, replacement_metrics
 from delta_ds.kernel.commands.merge.clauses import Clause, changed_rows, effective_clauses, history_parameters
 from delta_ds.kernel.commands.merge.demands import may_equal
 from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
-from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult, counted
+from delta_ds.kernel.commands.merge.request import (
+    MergeRequest,
+    MergeResult,
+    MergeSource,
+    counted,
+    read_source,
+)
 from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import TARGET, Sides
-from delta_ds.kernel.commands.merge.source import MergeSource, read_source
-from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.data_file import BATCH_ROWS
 from delta_ds.kernel.files.read.file_columns import Layouts
 from delta_ds.kernel.files.read.plan import ReadPlan
 from delta_ds.kernel.files.read.reader import read_slice
@@ -117,25 +122,25 @@ class _Merge:
     def run(self) -> MergeResult:
         """Do it."""
         actions = [clause.clause.code for clause in self._plan.clauses]
-        found = self._change.rewrite(self._task(), self._files, actions)
-        if found.ambiguous:  # rows of several batches
+        rewritten = self._change.rewrite(self._task(), self._files, actions)
+        if rewritten.ambiguous:  # rows of several batches
             raise self._rows.several_match()
-        inserted = self._insert(found.sources)
-        rows = self._counts(found, inserted)
+        inserted = self._insert(rewritten.sources)
+        rows = self._counts(rewritten, inserted)
         result = MergeResult(
             None,
             num_source_rows=self._source.rows.num_rows,
             num_target_files_scanned=len(self._files),
             num_target_files_skipped_during_scan=self._snapshot.live_files().num_rows - len(self._files),
         )
-        if not (found.rows or inserted.rows or self._evolves or self._request.settings.txn):
+        if not (rewritten.rows or inserted.rows or self._evolves or self._request.settings.txn):
             return replace(result, execution_time_ms=self._change.elapsed_ms())
-        wanted = None if self._by_source else self._change.scope(self._wanted, misses_count=self._inserts)
+        scope = None if self._by_source else self._change.scope(self._wanted, misses_count=self._inserts)
         committed = self._change.commit(
             self._wanted,
             files=self._files,
-            found=found,
-            rows=wanted,
+            found=rewritten,
+            rows=scope,
             parameters=history_parameters(self._request.predicate, self._request.clauses),
             metrics={**rows, **self._change.times()},
         )
@@ -185,11 +190,11 @@ class _Merge:
 
 def demands_of_keys(plan: MergePlan, rows: MergeRows) -> list[Expression]:
     """What every row of the table meets that matches one of the source, by the source's keys; not bound."""
-    found: list[Expression] = []
+    demands: list[Expression] = []
     for key, values in rows.pairs.key_values:
         if key.target.type is not None and not key.null_safe:
-            found += may_equal(plan.sides.of_target(key.target), values, key.target.type)
-    return found
+            demands += may_equal(plan.sides.of_target(key.target), values, key.target.type)
+    return demands
 
 
 def task_of(
@@ -294,27 +299,21 @@ class _Replacement(_Merge):
     def write(self) -> int:
         """Do it; the version."""
         change, plan = self._change, self._change.plan
-        found = change.rewrite(self._task(), self._files, [DELETE], repeated=True)
-        new_rows = plan.without_changes.inserts if not found.rows else plan.inserts
+        rewritten = change.rewrite(self._task(), self._files, [DELETE], repeated=True)
+        new_rows = plan.without_changes.inserts if not rewritten.rows else plan.inserts
         change.owns_folder()
         written = write_rows(new_rows, self._source.rows.to_batches(), folder=plan.folder)
         change.wrote(written)
-        touched = self._files.only(found.files)
-        copied = found.result.rows
+        touched, rows_before = self._files.only(rewritten.files), None
         if plan.uses_deletion_vectors and len(touched):
-            copied = (with_row_counts(self._snapshot, touched).num_rows or 0) - found.rows
-        counts = {
-            "numOutputRows": written.rows + copied,
-            "numDeletedRows": found.rows,
-            "numCopiedRows": copied,
-        }
+            rows_before = with_row_counts(self._snapshot, touched).num_rows or 0
         return change.commit(
             self._wanted,
             files=self._files,
-            found=found,
+            found=rewritten,
             rows=change.scope(self._wanted),
             parameters=write_parameters(plan.write),
-            metrics=counts if counts["numOutputRows"] else {},
+            metrics=replacement_metrics(rewritten, written.rows, rows_before),
         ).version
 
 
@@ -327,8 +326,8 @@ def _rewrite(
         for number, batch in _batches(reading, plan, numbers):
             yield from rows.changes(batch, number, seen)
 
-    found = rewrite_changed_files(plan, changes(), task)
-    return replace(found, sources=np.flatnonzero(seen))
+    rewritten = rewrite_changed_files(plan, changes(), task)
+    return replace(rewritten, sources=np.flatnonzero(seen))
 
 
 def _match(
@@ -353,7 +352,7 @@ def _batches(
 
 def _unchanged_keys(plan: MergePlan) -> list[str]:
     """The columns that are updated to what they are: matching rows have the same value in them."""
-    found = []
+    unchanged = []
     for key in plan.keys:
         column = plan.sides.of_target(key.target)
         if not isinstance(column, Column) or len(column.path) > 1 or key.null_safe:
@@ -363,5 +362,5 @@ def _unchanged_keys(plan: MergePlan) -> list[str]:
         if key.target.type in (*INTEGRAL, DATE) and all(
             c.clause.when == "matched" and c.values[name] == key.source for c in updates
         ):
-            found.append(name)
-    return found
+            unchanged.append(name)
+    return unchanged

@@ -106,13 +106,13 @@ class Resolver:
             return {}
         if clause.assignments is None:
             return self._all(clause)
-        found: dict[Path, Expression] = {}
+        values: dict[Path, Expression] = {}
         for name, text in clause.assignments.items():
             path = self._path(name, clause)
-            self._check_once(path, list(found), clause)
+            self._check_once(path, list(values), clause)
             what = f"the value of {show(path)} in {clause.label}"
-            found[path] = self._default(path, text) or self.sides.expression(text, what, _SEEN[clause.when])
-        return found
+            values[path] = self._default(path, text) or self.sides.expression(text, what, _SEEN[clause.when])
+        return values
 
     def _check_once(self, path: Path, others: list[Path], clause: Clause) -> None:
         for other in others:
@@ -138,9 +138,9 @@ class Resolver:
         """`*`: with evolution every column of the source, else every column of the table."""
         sides = self.sides
         left_out = {self._path(name, clause)[0].lower() for name in clause.leaves_out}
-        wanted = sides.source if self.evolve else sides.target
-        found: dict[Path, Expression] = {}
-        for field in wanted:
+        columns = sides.source if self.evolve else sides.target
+        values: dict[Path, Expression] = {}
+        for field in columns:
             if field.name.lower() in left_out:
                 continue
             source = sides.source.find(field.name)
@@ -152,8 +152,8 @@ class Resolver:
                 )
             there = sides.target.find(field.name)
             name = field.name if there is None else there.name
-            found[name,] = Column((sides.name_of(SOURCE, source.name),), source.type)
-        return found
+            values[name,] = Column((sides.name_of(SOURCE, source.name),), source.type)
+        return values
 
     def _path(self, name: str, clause: Clause) -> Path:
         """The column or field that is assigned to, as the table spells it."""
@@ -161,16 +161,16 @@ class Resolver:
         path = parse_path(name)
         if len(path) > 1 and path[0].lower() == sides.target_alias.lower():
             path = path[1:]
-        found = inside_structs(sides.target, path)
-        if found is None and self.evolve and not clause.is_by_source and len(path) == 1:
-            found = inside_structs(sides.source, path)
-        if found is None:
+        resolved = inside_structs(sides.target, path)
+        if resolved is None and self.evolve and not clause.is_by_source and len(path) == 1:
+            resolved = inside_structs(sides.source, path)
+        if resolved is None:
             raise not_there(sides.target, path, sides.table, clause.label)
-        if len(found) > 1 and clause.inserts:
+        if len(resolved) > 1 and clause.inserts:
             raise UNSUPPORTED_NESTED_FIELD_IN_OPERATION(
-                operation=clause.label, table=sides.table, column=show(found)
+                operation=clause.label, table=sides.table, column=show(resolved)
             )
-        return found
+        return resolved
 
     def clause(
         self, after: StructType, clause: Clause, given: Mapping[Path, Expression], computed: Sequence[str]
@@ -246,13 +246,13 @@ class Resolver:
         self, after: StructType, assigned: frozenset[str], computed: Sequence[str]
     ) -> dict[str, Expression]:
         """The columns of an inserted row that nobody names: their defaults, or null."""
-        found: dict[str, Expression] = {}
+        defaults: dict[str, Expression] = {}
         for field in after:
             if field.name in assigned or field.name in computed:
                 continue
             text = self.special.defaults.get(field.name, "NULL")
-            found[field.name] = self.sides.expression(text, f"the default of {field.name}", ())
-        return found
+            defaults[field.name] = self.sides.expression(text, f"the default of {field.name}", ())
+        return defaults
 
     def _generated(
         self,

@@ -132,8 +132,8 @@ def auto_compact(
     """
     settings = settings or AutoCompaction()
     try:
-        snapshot = log.start_transaction().base
-        if snapshot is None or not partitions or not is_enabled(snapshot.metadata.configuration, settings):
+        snapshot = log.newest()
+        if not partitions or not is_enabled(snapshot.metadata.configuration, settings):
             return None
         chosen = _crowded_partitions(snapshot, partitions, settings)
         if not chosen or not log.storage.allows(Maintenance.OPTIMIZE):

@@ -110,8 +110,7 @@ def plan_optimize(log: TableLog, request: OptimizeRequest) -> OptimizePlan:
     UnsupportedOperationError, SchemaError, PredicateError
         The table cannot be optimized like that.
     """
-    snapshot = log.start_transaction().base
-    assert snapshot is not None
+    snapshot = log.newest()
     name = operations.REORG.name if request.kind in REORG else operations.OPTIMIZE.name
     log.storage.check_allowed(Maintenance.OPTIMIZE, name)
     return plan_for(snapshot, request)

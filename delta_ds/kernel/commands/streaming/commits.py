@@ -94,24 +94,24 @@ class CommitFiles:
     def _look(self, start: int) -> Sequence[int]:
         """List from a version on; returns the versions found, in order."""
         if self._lists_whole and self._newest is not None and start == self._newest.version + 1:
-            found = self._probed(self._newest)
-            if found is not None:
-                return found
+            probed = self._probed(self._newest)
+            if probed is not None:
+                return probed
         return self._listed(start)
 
     def _probed(self, newest: LogFile) -> Sequence[int] | None:
         """The versions after the newest one; None where a listing has to tell."""
         if not _same(newest, self._file(newest.version)):
             return None
-        found: list[int] = []
-        while (file := self._file(newest.version + 1 + len(found))) is not None:
-            if len(found) == _PROBES:
+        present: list[int] = []
+        while (file := self._file(newest.version + 1 + len(present))) is not None:
+            if len(present) == _PROBES:
                 return None
             before = self._known.get(file.version - 1)
             time = file.status.modified_ms
             self._add(file, time if before is None else max(time, before[1] + 1))
-            found.append(file.version)
-        return found
+            present.append(file.version)
+        return present
 
     def _file(self, version: int) -> LogFile | None:
         try:

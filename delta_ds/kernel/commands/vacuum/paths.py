@@ -20,10 +20,9 @@ from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.format.properties import UNIVERSAL_FORMAT_ENABLED_FORMATS
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.format.values.partition_folders import escape
-from delta_ds.kernel.log.file_actions import ODD
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.uri import decode, has_scheme, parse_address
+from delta_ds.kernel.storage.uri import ODD, decode, has_scheme, parse_address
 
 CHANGE_FOLDER = "_change_data"
 _INDEX_FOLDER = "_delta_index"
@@ -50,17 +49,17 @@ def listing_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
     def forms(path: str) -> Iterable[str]:
         yield path
         try:
-            found = decode(parse_address(path).path if has_scheme(path) else path)
+            form = decode(parse_address(path).path if has_scheme(path) else path)
         except StorageError:  # no reader can open it either
             return
-        yield found
-        if not found.startswith("/"):
-            yield posixpath.normpath(found)
-            found = f"{roots[0]}/{found}"
-        found = posixpath.normpath(found)
+        yield form
+        if not form.startswith("/"):
+            yield posixpath.normpath(form)
+            form = f"{roots[0]}/{form}"
+        form = posixpath.normpath(form)
         for root in roots:
-            if found.startswith(f"{root}/"):
-                yield found[len(root) + 1 :]
+            if form.startswith(f"{root}/"):
+                yield form[len(root) + 1 :]
 
     named = _each(paths, forms)
     if storage.address.scheme != "file":
@@ -80,16 +79,16 @@ def actual_paths(paths: pa.Array, storage: Storage) -> pa.Array:
 
     def actual(path: str) -> str | None:
         try:
-            found = storage.resolve(path)
+            resolved = storage.resolve(path)
         except StorageError:  # on another filesystem, or above the table: not this table's to delete
             return None
-        return None if found.startswith("/") or has_scheme(found) else found.removeprefix("./")
+        return None if resolved.startswith("/") or has_scheme(resolved) else resolved.removeprefix("./")
 
     if not _any(pc.match_substring_regex(paths, ODD)):
         return paths
     encoded = paths.dictionary_encode()
-    found = [actual(path) for path in encoded.dictionary.to_pylist()]
-    return array_of_values(found, pa.string()).take(encoded.indices)
+    resolved = [actual(path) for path in encoded.dictionary.to_pylist()]
+    return array_of_values(resolved, pa.string()).take(encoded.indices)
 
 
 def _each(paths: pa.ChunkedArray, forms: Callable[[str], Iterable[str]]) -> pa.ChunkedArray:
@@ -101,8 +100,8 @@ def _each(paths: pa.ChunkedArray, forms: Callable[[str], Iterable[str]]) -> pa.C
     strange = paths.filter(odd).unique()
     split = pc.match_substring_regex(strange, r"[^/]/[^/%:]+$")
     split = pc.and_(split, pc.invert(pc.match_substring_regex(strange, r"/\.\.?$")))
-    found = [form for path in strange.filter(pc.invert(split)).to_pylist() for form in forms(path)]
-    chunks.append(texts(found))
+    all_forms = [form for path in strange.filter(pc.invert(split)).to_pylist() for form in forms(path)]
+    chunks.append(texts(all_forms))
     strange = strange.filter(split)
     folder = pc.replace_substring_regex(strange, "/[^/]+$", "").dictionary_encode()
     name = pc.replace_substring_regex(strange, "^.*/", "")
@@ -165,12 +164,12 @@ def parent_folders(paths: pa.ChunkedArray) -> set[str]:
 
 def with_ancestors(folders: Sequence[str]) -> set[str]:
     """Folders and all above them."""
-    found: set[str] = set()
+    ancestors: set[str] = set()
     for folder in folders:
-        while folder not in found:
-            found.add(folder)
+        while folder not in ancestors:
+            ancestors.add(folder)
             folder = folder.rpartition("/")[0]
-    return found
+    return ancestors
 
 
 # --- symbolic links on local disks
@@ -181,8 +180,8 @@ def links_on_the_way(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArra
     if storage.address.scheme != "file":
         return pa.chunked_array([pa.nulls(len(paths), pa.string())])
     folders = pc.replace_substring_regex(paths, "/?[^/]*$", "").combine_chunks().dictionary_encode()
-    found = [storage.link_on_the_way(folder) for folder in folders.dictionary.to_pylist()]
-    return pa.chunked_array([array_of_values(found, pa.string()).take(folders.indices)])
+    links = [storage.link_on_the_way(folder) for folder in folders.dictionary.to_pylist()]
+    return pa.chunked_array([array_of_values(links, pa.string()).take(folders.indices)])
 
 
 def names_without_links(paths: pa.ChunkedArray, root: str) -> pa.ChunkedArray:
@@ -218,14 +217,14 @@ def names_without_links(paths: pa.ChunkedArray, root: str) -> pa.ChunkedArray:
 
 def _targets(paths: Iterable[str], links: set[str] | None, real: str, real_root: str) -> pa.Array:
     """Where those of a folder's files lead that are links; None: any of them may be one."""
-    found = []
+    targets = []
     for path in paths:
         name = path.rpartition("/")[2]
         if links is None or name in links:
             target = _below(real_root, _without_links(f"{real}/{name}"))
             if target:
-                found.append(target)
-    return texts(found)
+                targets.append(target)
+    return texts(targets)
 
 
 def _links_in(folder: str) -> set[str] | None:

@@ -18,8 +18,9 @@ from delta_ds.conditions.data import INVALID_DEFAULT_VALUE
 from delta_ds.exceptions import DataFileError, DeltaError, SchemaError
 from delta_ds.kernel.base.arrow_buffers import flags
 from delta_ds.kernel.base.arrow_buffers import mask as as_mask
-from delta_ds.kernel.files.read import char_padding, primitive_conversion, variant_shredding
+from delta_ds.kernel.files.read import primitive_conversion, variant_shredding
 from delta_ds.kernel.format.expressions.arrays import array_of
+from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.field_metadata import EXISTS_DEFAULT, FIELD_ID
 from delta_ds.kernel.format.schema.from_arrow import is_list
@@ -266,7 +267,7 @@ def _compile_fields(
     found = match_fields(fields, wanted, rules.mapping_mode)
     for n, (index, field) in enumerate(zip(found, wanted, strict=True)):
         where = f"{path}.{field.name}" if path else field.name
-        char = chars[n] if chars else char_padding.declared_char_type(field)
+        char = chars[n] if chars else char_varchar.declared_char_type(field)
         if index is None:
             parts.append((None, _absent(field, rules.timezone)))
         else:
@@ -289,7 +290,7 @@ def _absent(field: StructField, timezone: str) -> _Part:
 
 def is_as_stored(stored: pa.Field, field: StructField, rules: Rules) -> bool:
     """Whether values of a file's field are those of a table's column as they are."""
-    char = char_padding.declared_char_type(field)
+    char = char_varchar.declared_char_type(field)
     return _compile(stored.type, field.type, rules, field.name, char) is None
 
 
@@ -314,8 +315,8 @@ def _compile(
     if isinstance(wanted, MapType) and pa.types.is_map(file_type):
         return _map(file_type, wanted, rules, path, char)
     converter = primitive_conversion.primitive_converter(file_type, wanted, rules.rebase, path)
-    width = char_padding.char_width(char)
-    return converter if width is None else _then(converter, char_padding.pad(width))
+    width = char_varchar.char_width(char)
+    return converter if width is None else _then(converter, char_varchar.pad(width))
 
 
 def _then(first: Converter | None, second: Converter | None) -> Converter | None:
@@ -329,7 +330,7 @@ def _struct(
 ) -> Converter | None:
     target = arrow_type(wanted)
     fields = list(file_type)
-    chars = char_padding.of_struct(char, wanted)
+    chars = char_varchar.of_struct(char, wanted)
     matched = match_fields(fields, wanted, rules.mapping_mode)
     if matched == list(range(len(fields))) and file_type.equals(target, check_metadata=True):
         inner = zip(fields, wanted, chars, strict=True)
@@ -358,7 +359,7 @@ def _list(
 ) -> Converter | None:
     target = arrow_type(wanted)
     inner = _compile(
-        file_type.value_type, wanted.element, rules, f"{path}.element", char_padding.of_element(char)
+        file_type.value_type, wanted.element, rules, f"{path}.element", char_varchar.of_element(char)
     )
     if inner is None and file_type.equals(target, check_metadata=True):
         return None
@@ -375,7 +376,7 @@ def _map(
     file_type: pa.MapType, wanted: MapType, rules: Rules, path: str, char: str | None
 ) -> Converter | None:
     target = arrow_type(wanted)
-    key_char, value_char = char_padding.of_map(char)
+    key_char, value_char = char_varchar.of_map(char)
     key = _compile(file_type.key_type, wanted.key, rules, f"{path}.key", key_char)
     value = _compile(file_type.item_type, wanted.value, rules, f"{path}.value", value_char)
     if key is None and value is None and file_type.equals(target, check_metadata=True):

@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.arrow_buffers import integers, texts
-from delta_ds.kernel.files.read import char_padding, column_conversion
+from delta_ds.kernel.files.read import column_conversion
 from delta_ds.kernel.files.read.column_conversion import repeat
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.format.expressions.arrays import array_of
+from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.format.schema.types import (
     LONG,
@@ -331,5 +332,5 @@ def _constant(value: Any, field: StructField) -> pa.Array:
 
 def _partition_value(field: StructField, text: str | None, timezone: str) -> pa.Array:
     one = partition_values.parse(array_of([text], STRING), field.type, timezone)
-    width = char_padding.char_width(char_padding.declared_char_type(field))
-    return one if width is None else char_padding.pad(width)(one)
+    width = char_varchar.char_width(char_varchar.declared_char_type(field))
+    return one if width is None else char_varchar.pad(width)(one)

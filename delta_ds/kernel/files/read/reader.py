@@ -13,8 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.files.read.data_file import Batches, is_remote, open_data_file
-from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.data_file import BATCH_ROWS, Batches, is_remote, open_data_file
 from delta_ds.kernel.files.read.file_columns import Layouts
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.files.read import char_padding, column_conversion
+from delta_ds.kernel.files.read import column_conversion
 from delta_ds.kernel.format.expressions.moments import days_of, micros_of
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, fold
+from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.types import (
     DATE,
     DOUBLE,
@@ -100,7 +101,7 @@ class StatisticsFilter:
         firsts = column_conversion.first_leaves(file)
         for field, index in zip(schema, found, strict=True):
             readable = index is not None and _same_values(file.field(index).type, field.type, rules)
-            if index is not None and readable and char_padding.declared_char_type(field) is None:
+            if index is not None and readable and char_varchar.declared_char_type(field) is None:
                 self._leaves[field.name] = firsts[index]
 
     def matching(self, metadata: pq.FileMetaData, groups: Sequence[int]) -> list[int]:

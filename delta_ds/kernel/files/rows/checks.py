@@ -26,12 +26,12 @@ from delta_ds.conditions.data import (
 from delta_ds.exceptions import InvariantViolationError
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.base.json_text import parse_json
-from delta_ds.kernel.files.read import char_padding
 from delta_ds.kernel.files.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.format.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.format.expressions.casts import cast_value
 from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.tree import Column, Expression, Literal, columns, map_columns
+from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, INVARIANTS
 from delta_ds.kernel.format.schema.types import (
     INTEGER,
@@ -66,15 +66,15 @@ class Length:
             return None
 
         def find(batch: pa.RecordBatch) -> int:
-            found = search(batch.column(self.column))
-            return -1 if found is None else found[0]
+            violation = search(batch.column(self.column))
+            return -1 if violation is None else violation[0]
 
         return find
 
     def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
         search = self._search(table)
-        found = search(batch.column(self.column).slice(row, 1)) if search is not None else None
-        text = "" if found is None else found[1]
+        too_long = search(batch.column(self.column).slice(row, 1)) if search is not None else None
+        text = "" if too_long is None else too_long[1]
         limit = _LIMIT.fullmatch(self.declared)
         failed = f"(({self.column} IS NULL) OR (length({self.column}) <= {limit[1]}))" if limit else None
         return EXCEED_CHAR_VARCHAR_LIMIT(
@@ -102,16 +102,16 @@ def _search_in(kind: DataType, declared: str | None) -> _Search | None:
         match = _LIMIT.fullmatch(declared or "")
         return _longer(int(match[1])) if match else None
     if isinstance(kind, StructType):
-        parts = char_padding.of_struct(declared, kind)
+        parts = char_varchar.of_struct(declared, kind)
         inner = [
             (f.name, s) for f, p in zip(kind, parts, strict=True) if (s := _search_in(f.type, p)) is not None
         ]
         return _in_fields(inner) if inner else None
     if isinstance(kind, ArrayType):
-        element = _search_in(kind.element, char_padding.of_element(declared))
+        element = _search_in(kind.element, char_varchar.of_element(declared))
         return None if element is None else _in_lists(element)
     if isinstance(kind, MapType):
-        key, value = char_padding.of_map(declared)
+        key, value = char_varchar.of_map(declared)
         inner = [
             (name, s)
             for name, s in (("key", _search_in(kind.key, key)), ("value", _search_in(kind.value, value)))
@@ -134,16 +134,18 @@ def _longer(limit: int) -> _Search:
 
 def _in_fields(fields: list[tuple[str, _Search]]) -> _Search:
     def search(structs: pa.Array) -> tuple[int, str] | None:
-        found = (s(field_of(structs, name)) for name, s in fields)
-        return min((f for f in found if f is not None), default=None)
+        violations = (s(field_of(structs, name)) for name, s in fields)
+        return min((violation for violation in violations if violation is not None), default=None)
 
     return search
 
 
 def _in_lists(element: _Search) -> _Search:
     def search(lists: pa.Array) -> tuple[int, str] | None:
-        found = element(pc.list_flatten(lists))
-        return None if found is None else (pc.list_parent_indices(lists)[found[0]].as_py(), found[1])
+        violation = element(pc.list_flatten(lists))
+        return (
+            None if violation is None else (pc.list_parent_indices(lists)[violation[0]].as_py(), violation[1])
+        )
 
     return search
 
@@ -246,8 +248,8 @@ Check = Condition | NotNull
 
 def first_false(passed: pa.Array) -> int:
     """The position of the first false value of an array without nulls; -1 if there is none."""
-    found: int = pc.index(passed, FALSE).as_py()
-    return found
+    row: int = pc.index(passed, FALSE).as_py()
+    return row
 
 
 def value_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:

@@ -17,10 +17,10 @@ import pyarrow as pa
 from delta_ds.events.reading import PARQUET_READ_AGAIN
 from delta_ds.kernel.files.read import column_conversion
 from delta_ds.kernel.files.read.ahead import threads_for
-from delta_ds.kernel.files.read.char_padding import declared_char_type
 from delta_ds.kernel.files.read.data_file import open_data_file
 from delta_ds.kernel.files.read.file_columns import Layout, Layouts, output_schema
 from delta_ds.kernel.files.scan.scan import Scan, package_of
+from delta_ds.kernel.format.schema.char_varchar import declared_char_type
 from delta_ds.kernel.format.schema.types import arrow_type
 from delta_ds.records import dataclass
 
@@ -62,8 +62,8 @@ def lazy_frame(scan: Scan) -> polars.LazyFrame:
     def rows(
         columns: list[str] | None, filter_: polars.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[polars.DataFrame]:
-        wanted = names if columns is None else columns
-        yield from _limited(_frames(scan, wanted, filter_, limit), limit)
+        names_asked = names if columns is None else columns
+        yield from _limited(_frames(scan, names_asked, filter_, limit), limit)
 
     return register_io_source(rows, schema=_types(output_schema(scan.plan)))
 
@@ -163,8 +163,8 @@ class _Query:
                 looked_at = pool.map(self._native, pieces[at : at + many])
                 pairs = zip(looked_at, pieces[at : at + many], strict=True)
                 for native, run in groupby(pairs, key=lambda pair: pair[0] is not None):
-                    found, those = zip(*run, strict=True)
-                    yield from self._decoded_there(found, those) if native else self.decoded_here(those)
+                    from_files, those = zip(*run, strict=True)
+                    yield from self._decoded_there(from_files, those) if native else self.decoded_here(those)
                 at, many = at + many, min(2 * many, _MOST_FILES)
 
     def decoded_here(self, pieces: Sequence[FileSlice]) -> Iterator[polars.DataFrame]:
@@ -192,11 +192,11 @@ class _Query:
             layout = columns.layout
             if layout not in self._columns:
                 self._columns[layout] = _columns_in(layout, self._layouts.plan.timezone or "UTC")
-            found = self._columns[layout]
+            file_columns = self._columns[layout]
             # Of a timestamp of 96 bits polars keeps the years from 1677 to 2262.
-            if found is None or file.stores_int96(columns):
+            if file_columns is None or file.stores_int96(columns):
                 return None
-            from_file = iter(found)
+            from_file = iter(file_columns)
             all_ = tuple(
                 next(from_file) if one is None else _Column(None, value=one) for one in columns.constants
             )
@@ -208,21 +208,21 @@ class _Query:
         """The rows of some files by polars' reader, or, where that fails, by the one of this package."""
         from polars.exceptions import PolarsError
 
-        given = 0
+        rows_given = 0
         try:
             for frame in self._lazy(files).collect_batches(maintain_order=True):
-                given += frame.height
+                rows_given += frame.height
                 yield frame
-            if self._is_all(files, given):
+            if self._is_all(files, rows_given):
                 return
-            reason = f"{given} rows came"
+            reason = f"{rows_given} rows came"
         except (PolarsError, OSError) as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
         PARQUET_READ_AGAIN.log(table=self.scan.snapshot.storage.url, reason=reason)
         # It names the file if that is at fault, and its rows come in the same order.
         for frame in self.decoded_here(pieces):
-            yield frame.slice(given)
-            given = max(0, given - frame.height)
+            yield frame.slice(rows_given)
+            rows_given = max(0, rows_given - frame.height)
 
     def _is_all(self, files: Sequence[_Native], given: int) -> bool:
         """Whether no row is missing, where their number is known."""
@@ -266,13 +266,13 @@ class _Query:
 
 def _columns_in(layout: Layout, timezone: str) -> tuple[_Column, ...] | None:
     """The wanted columns in files of a layout; None where polars does not give the table's values."""
-    wanted, rules, schema = layout.wanted, layout.key.rules, layout.schema
+    fields, rules, schema = layout.wanted, layout.key.rules, layout.schema
     # The reader of polars finds columns by their names.
     if len(set(schema.names)) < len(schema.names) or _ROW in schema.names:
         return None
     columns = []
-    found = column_conversion.match_fields(list(schema), wanted, rules.mapping_mode)
-    for index, field in zip(found, wanted, strict=True):
+    indices = column_conversion.match_fields(list(schema), fields, rules.mapping_mode)
+    for index, field in zip(indices, fields, strict=True):
         if index is None:
             value = column_conversion.default_value(field, timezone)
             if value.null_count == 0 and pa.types.is_nested(value.type):
@@ -293,14 +293,14 @@ def _type_there(stored: pa.Field, field: StructField, rules: column_conversion.R
         return stored.type
     if declared_char_type(field) is not None:
         return None
-    kind, wanted = stored.type, arrow_type(field.type)
+    kind, target = stored.type, arrow_type(field.type)
     for plain, others in _ALIKE.items():
-        if wanted == plain and kind in others:
+        if target == plain and kind in others:
             return plain
-    both = (pa.types.is_signed_integer(kind) and pa.types.is_signed_integer(wanted)) or (
-        pa.types.is_floating(kind) and kind != pa.float16() and pa.types.is_floating(wanted)
+    both = (pa.types.is_signed_integer(kind) and pa.types.is_signed_integer(target)) or (
+        pa.types.is_floating(kind) and kind != pa.float16() and pa.types.is_floating(target)
     )
-    return kind if both and kind.bit_width < wanted.bit_width else None
+    return kind if both and kind.bit_width < target.bit_width else None
 
 
 def _as_in_table(column: _Column, name: str, type_: Any) -> polars.Expr:

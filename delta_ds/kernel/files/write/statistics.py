@@ -40,8 +40,7 @@ from delta_ds.kernel.format.schema.types import (
     DataType,
     StructType,
 )
-from delta_ds.kernel.format.values.statistics import has_bounds
-from delta_ds.kernel.format.values.statistics_json import bound_texts
+from delta_ds.kernel.format.values.statistics_json import bound_texts, has_bounds
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:

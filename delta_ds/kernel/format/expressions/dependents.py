@@ -17,9 +17,9 @@ from delta_ds.conditions.expressions import GENERATED_COLUMN_KEEPS_TYPE
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.sql import parse_definition
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, parts_of
-from delta_ds.kernel.format.schema.column_paths import Path, child, find, show, walk
+from delta_ds.kernel.format.schema.column_paths import Path, child, find, show
 from delta_ds.kernel.format.schema.field_metadata import GENERATION_EXPRESSION
-from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructField, StructType, walk
 
 CONSTRAINT_PREFIX = "delta.constraints."
 

@@ -95,15 +95,20 @@ _LG = (
 )
 
 
-def log(x: float) -> float:
-    """The natural logarithm of a number above zero."""
-    if math.isnan(x) or x == math.inf:
-        return x
+def _normal(x: float) -> tuple[float, int, int]:
+    """A number above zero, its high word and its exponent; one that is not normal is scaled up to be so."""
     high, k = _high(x), 0
     if high < 0x00100000:
         k, x = -54, x * _TWO54
         high = _high(x)
-    k += (high >> 20) - 1023
+    return x, high, k + (high >> 20) - 1023
+
+
+def log(x: float) -> float:
+    """The natural logarithm of a number above zero."""
+    if math.isnan(x) or x == math.inf:
+        return x
+    x, high, k = _normal(x)
     high &= 0x000FFFFF
     i = (high + 0x95F64) & 0x100000
     f = _double(high | (i ^ 0x3FF00000), _low(x)) - 1.0
@@ -130,11 +135,7 @@ def log10(x: float) -> float:
     """The decimal logarithm of a number above zero."""
     if math.isnan(x) or x == math.inf:
         return x
-    high, k = _high(x), 0
-    if high < 0x00100000:
-        k, x = -54, x * _TWO54
-        high = _high(x)
-    k += (high >> 20) - 1023
+    x, high, k = _normal(x)
     i = 1 if k < 0 else 0
     mantissa = _double((high & 0x000FFFFF) | ((0x3FF - i) << 20), _low(x))
     y = float(k + i)

@@ -6,8 +6,8 @@ Source: Spark, `CharVarcharUtils`; protocol-checklist SCH-RW-02.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS
 from delta_ds.kernel.format.schema.types import (
@@ -22,7 +22,11 @@ from delta_ds.kernel.format.schema.types import (
 )
 from delta_ds.records import replace
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _CHAR_VARCHAR = re.compile(r"(char|varchar)\(\s*(\d+)\s*\)")
+_CHAR = re.compile(r"char\(\s*(\d+)\s*\)")
 _HOLDS_CHAR = re.compile(r"\bchar(acter)?\(", re.IGNORECASE)
 # How Spark's `catalogString` names types that the schema JSON names otherwise.
 _CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
@@ -129,3 +133,79 @@ def catalog_name(data_type: DataType) -> str:
     if isinstance(data_type, StructType):
         return "struct<" + ",".join(f"{f.name}:{catalog_name(f.type)}" for f in data_type) + ">"
     return str(data_type)
+
+
+def path_compares_by_bytes(path: Sequence[str], schema: StructType) -> bool:
+    """Whether values in files compare as Spark compares the column of a path, see `compares_by_bytes`."""
+    level: object = schema
+    for name in path:
+        field: StructField | None = level.find(name) if isinstance(level, StructType) else None
+        if field is None:
+            return True
+        if not compares_by_bytes(field):
+            return False
+        level = field.type
+    return True
+
+
+# --- strings of `char(n)` are padded with blanks to n characters when they are read, as Spark does
+# The declared type is of the whole column where the `char` is nested.
+# Source: Spark, `CharVarcharUtils` and `ApplyCharTypePadding`.
+
+
+def declared_char_type(field: StructField) -> str | None:
+    """The declared type of a column that holds a `char` somewhere, else None."""
+    text = field.metadata.get(CHAR_VARCHAR_TYPE)
+    return text if isinstance(text, str) and re.search(r"\bchar\(", text) else None
+
+
+def char_width(text: str | None) -> int | None:
+    """n of `char(n)`; None for any other declared type."""
+    match = _CHAR.fullmatch(text.strip()) if text else None
+    return int(match[1]) if match else None
+
+
+def pad(characters: int) -> Callable[[pa.Array], pa.Array]:
+    """The conversion of a string array that pads with blanks; longer texts stay."""
+    import pyarrow.compute as pc
+
+    return lambda array: pc.utf8_rpad(array, characters, " ")
+
+
+def of_element(text: str | None) -> str | None:
+    """The declared element type of a declared array type."""
+    return _parts(text, "array")[0] if text else None
+
+
+def of_map(text: str | None) -> tuple[str | None, str | None]:
+    """The declared key and value types of a declared map type."""
+    parts = _parts(text, "map") if text else []
+    return (parts[0], parts[1]) if len(parts) == 2 else (None, None)
+
+
+def of_struct(text: str | None, struct: StructType) -> list[str | None]:
+    """The declared types of a declared struct type's fields, by position."""
+    if not text:
+        return [None] * len(struct)
+    parts = _parts(text, "struct")
+    if len(parts) != len(struct):
+        from delta_ds.events.reading import CHAR_PADDING_SKIPPED
+
+        CHAR_PADDING_SKIPPED.log(declared=text, schema=struct)
+        return [None] * len(struct)
+    return [part.partition(":")[2] if part else None for part in parts]
+
+
+def _parts(text: str, kind: str) -> list[str]:
+    """The comma-separated arguments between the outermost angle brackets."""
+    text = text.strip()
+    if not (text.startswith(f"{kind}<") and text.endswith(">")):
+        return [""]
+    parts, depth = [""], 0
+    for character in text[len(kind) + 1 : -1]:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

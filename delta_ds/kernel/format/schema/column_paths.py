@@ -9,7 +9,7 @@ Source: Spark, `StructType.findNestedField` and the multipart identifiers of its
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from delta_ds.conditions.schema import (
     INVALID_FIELD_NAME,
@@ -98,19 +98,6 @@ def quote(path: Path) -> str:
 def _quote_name(name: str) -> str:
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
     return name if plain else "`" + name.replace("`", "``") + "`"
-
-
-def walk(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, StructField]]:
-    """Every field at every level with its path, parents before children, in the order of the schema."""
-    if isinstance(data_type, StructType):
-        for field in data_type:
-            yield (*path, field.name), field
-            yield from walk(field.type, (*path, field.name))
-    elif isinstance(data_type, ArrayType):
-        yield from walk(data_type.element, (*path, "element"))
-    elif isinstance(data_type, MapType):
-        yield from walk(data_type.key, (*path, "key"))
-        yield from walk(data_type.value, (*path, "value"))
 
 
 def child(data_type: DataType, name: str) -> StructField | None:

@@ -10,7 +10,7 @@ from collections import Counter
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.conditions.schema import DUPLICATE_COLUMNS_FOUND_DATA, FAILED_TO_MERGE_TYPES
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.format.schema.column_paths import Path, find, show, walk
+from delta_ds.kernel.format.schema.column_paths import Path, find, show
 from delta_ds.kernel.format.schema.field_metadata import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
 from delta_ds.kernel.format.schema.type_widening import can_widen, record_changes
 from delta_ds.kernel.format.schema.types import (
@@ -24,6 +24,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    walk,
 )
 from delta_ds.records import dataclass, replace
 

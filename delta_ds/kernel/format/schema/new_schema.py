@@ -21,7 +21,7 @@ from delta_ds.conditions.schema import (
 )
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.properties import ENABLE_CHANGE_DATA_FEED
-from delta_ds.kernel.format.schema.column_paths import show, walk
+from delta_ds.kernel.format.schema.column_paths import show
 from delta_ds.kernel.format.schema.evolution import as_nullable, check_duplicates
 from delta_ds.kernel.format.schema.types import (
     VARIANT,
@@ -30,6 +30,7 @@ from delta_ds.kernel.format.schema.types import (
     DataType,
     MapType,
     StructType,
+    walk,
 )
 
 # The columns of the change data feed. Differs: delta-spark lets other spellings (`_Change_Type`) pass.

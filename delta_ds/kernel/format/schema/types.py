@@ -316,3 +316,33 @@ def _arrow_primitives() -> dict[str, Any]:
             ),
         )  # fmt: skip
     return _PRIMITIVES_IN_ARROW
+
+
+def walk(data_type: DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """Every field at every level with its path, parents before children, in the order of the schema."""
+    if isinstance(data_type, StructType):
+        for field in data_type:
+            yield (*path, field.name), field
+            yield from walk(field.type, (*path, field.name))
+    elif isinstance(data_type, ArrayType):
+        yield from walk(data_type.element, (*path, "element"))
+    elif isinstance(data_type, MapType):
+        yield from walk(data_type.key, (*path, "key"))
+        yield from walk(data_type.value, (*path, "value"))
+
+
+def without_metadata(kind: DataType) -> DataType:
+    """The type without metadata, all nullable."""
+    if isinstance(kind, StructType):
+        return StructType(tuple(StructField(f.name, without_metadata(f.type)) for f in kind))
+    if isinstance(kind, ArrayType):
+        return ArrayType(without_metadata(kind.element))
+    if isinstance(kind, MapType):
+        return MapType(without_metadata(kind.key), without_metadata(kind.value))
+    return kind
+
+
+def is_key_type(data_type: DataType) -> bool:
+    """Whether values of a type can be keys: all but structs, arrays, maps and variants."""
+    nested = isinstance(data_type, (StructType, ArrayType, MapType))
+    return not nested and str(data_type) not in ("variant", "void")

@@ -22,10 +22,9 @@ from delta_ds.kernel.format.schema.types import (
     LONG,
     DataType,
     DecimalType,
-    PrimitiveType,
     arrow_type,
 )
-from delta_ds.kernel.format.values.statistics_json import parse_lines
+from delta_ds.kernel.format.values.statistics_json import has_bounds, parse_lines
 from delta_ds.records import dataclass
 
 Path = tuple[str, ...]
@@ -62,7 +61,6 @@ class FilesToPrune(Protocol):
 
 _INTEGERS = frozenset(["byte", "short", "integer", "long"])
 _TEMPORAL = frozenset(["date", "timestamp", "timestamp_ntz"])
-_BOUNDED = _INTEGERS | _TEMPORAL | {"float", "double", "string"}
 
 _WIDE = Context(prec=76)  # Python's own has 28 digits
 _DAY_US = 86_400_000_000
@@ -125,13 +123,6 @@ class StatisticsLeaf:
 
 _NUM_RECORDS = StatisticsLeaf(("numRecords",), LONG)
 _TIGHT_BOUNDS = StatisticsLeaf(("tightBounds",), BOOLEAN)
-
-
-def has_bounds(data_type: DataType) -> bool:
-    """Tell whether statistics of a column of this type may hold a usable min and max."""
-    return isinstance(data_type, DecimalType) or (
-        isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED
-    )
 
 
 def load_statistics(

@@ -22,7 +22,7 @@ import pyarrow.json
 
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.format.expressions.arrays import array_of, scalar_of
-from delta_ds.kernel.format.schema.types import DOUBLE, FLOAT, STRING, DataType, DecimalType
+from delta_ds.kernel.format.schema.types import DOUBLE, FLOAT, STRING, DataType, DecimalType, PrimitiveType
 from delta_ds.kernel.format.values.calendars import DAY_US, civil_from_days
 
 # Few enough lines that repairing them costs little, many enough that Arrow still does the bulk.
@@ -44,7 +44,17 @@ def _constant(text: str) -> pa.Scalar:
 _NO_STATISTICS = _constant("{}")
 # Nothing, joined on by a line break.
 _LINE_END = (_constant(""), _constant("\n"))
+_BOUNDED = frozenset(
+    ["byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz", "float", "double", "string"]
+)
 _QUOTED_FLOAT = r':\s*"(NaN|-?Infinity)"'
+
+
+def has_bounds(data_type: DataType) -> bool:
+    """Tell whether statistics of a column of this type may hold a usable min and max."""
+    return isinstance(data_type, DecimalType) or (
+        isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED
+    )
 
 
 def parse_lines(lines: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.Table:

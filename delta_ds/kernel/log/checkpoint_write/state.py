@@ -44,8 +44,8 @@ from delta_ds.kernel.log.checkpoint_write.rows import read_checkpoint_rows
 from delta_ds.kernel.log.checkpoint_write.schema import field_type, text_map
 from delta_ds.kernel.log.commit import Commit, full_name, in_batches, read_commits, read_in_batches
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files
-from delta_ds.kernel.log.file_sizes import with_known_sizes
 from delta_ds.kernel.log.json_actions import iterate_bodies, parse_file_actions
+from delta_ds.kernel.log.live_files import with_known_sizes
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
 from delta_ds.kernel.log.reconcile import join_keys, keys_at, newest_rows
 from delta_ds.kernel.log.replay import SingleActions, table_state

@@ -62,7 +62,6 @@ from delta_ds.kernel.transaction.alter.schema_change import (
     commit_if_needed,
     dry_run,
     field_in_history,
-    is_widening_enabled,
     with_schema,
 )
 from delta_ds.records import replace
@@ -245,7 +244,7 @@ def plan_type_change(
     change = _plan_field_replacement(
         state, path, with_declared_type(replace(field, type=data_type), char_varchar)
     )
-    if not is_widening_enabled(state):
+    if not state.widens_types:
         return change
     preview = state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None
     schema = record_changes(change.metadata.schema, state.schema, table_version=preview)
@@ -258,7 +257,7 @@ def _check_widening(state: TableState, path: Path, field: StructField, new: Data
             column=show(path), table=state.table, element=show((*path, "element"))
         )
     if can_widen(field.type, new):
-        if not is_widening_enabled(state):
+        if not state.widens_types:
             raise _unsupported(state, path, field, str(new), TYPE_WIDENING_NOT_ENABLED)
         return
     upcast = new == STRING and type(field.type) not in _NESTED or is_wider(field.type, new)

@@ -23,7 +23,7 @@ from delta_ds.kernel.format.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DA
 from delta_ds.kernel.format.schema import column_paths
 from delta_ds.kernel.format.schema.column_mapping import physical_path
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path, show
-from delta_ds.kernel.format.schema.types import DataType, DecimalType, PrimitiveType, StructType
+from delta_ds.kernel.format.schema.types import DataType, DecimalType, PrimitiveType, StructType, walk
 from delta_ds.kernel.transaction.alter.protocol import upgrade_protocol
 from delta_ds.records import replace
 
@@ -106,7 +106,7 @@ def _has_statistics(schema: StructType, path: Path, properties: Mapping[str, str
     first = DATA_SKIPPING_NUM_INDEXED_COLS.of(properties)
     if first < 0:
         return True
-    leaves = [p for p, field in column_paths.walk(schema) if not isinstance(field.type, StructType)]
+    leaves = [p for p, field in walk(schema) if not isinstance(field.type, StructType)]
     tops = {field.name: field.type for field in schema}
     counted = [p for p in leaves if _through_structs(tops[p[0]], p[1:])]
     return path in counted[:first]

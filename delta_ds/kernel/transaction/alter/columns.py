@@ -39,10 +39,9 @@ from delta_ds.kernel.format.schema.column_paths import (
     replace_fields,
     resolve,
     show,
-    walk,
 )
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
-from delta_ds.kernel.format.schema.types import STRING, DataType, StructField, StructType
+from delta_ds.kernel.format.schema.types import STRING, DataType, StructField, StructType, walk
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.kernel.transaction.alter.schema_change import (

@@ -21,9 +21,9 @@ from delta_ds.conditions.columns import (
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.format.actions import Metadata
 from delta_ds.kernel.format.expressions.dependents import check_generated_type, check_unused
-from delta_ds.kernel.format.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
+from delta_ds.kernel.format.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.format.operations import REPLACE_COLUMNS, Operation
-from delta_ds.kernel.format.properties import DATA_SKIPPING_STATS_COLUMNS, ENABLE_TYPE_WIDENING
+from delta_ds.kernel.format.properties import DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT, EXISTS_DEFAULT, IDENTITY_PREFIX
 from delta_ds.kernel.format.schema.new_schema import check_new_schema
@@ -178,22 +178,6 @@ def field_in_history(path: Path, field: StructField) -> dict[str, Any]:
     }
 
 
-def is_widening_enabled(state: TableState) -> bool:
-    """Whether types of this table may be widened now.
-
-    Raises
-    ------
-    UnsupportedOperationError
-        The property is set and the protocol lacks the feature: the table is not consistent.
-    """
-    if ENABLE_TYPE_WIDENING.of(state.properties) and not state.supports(TYPE_WIDENING):
-        raise UnsupportedOperationError(
-            f"{state.table} has {ENABLE_TYPE_WIDENING}=true but its protocol does not list the feature typeWidening; "
-            "add the feature or unset the property. Nothing was written"
-        )
-    return state.enabled(TYPE_WIDENING)
-
-
 _Refusal = Callable[[str], UnsupportedOperationError]
 
 
@@ -296,7 +280,7 @@ def plan_replaced_columns(state: TableState, columns: StructType) -> SchemaChang
     _check_type(state, old, columns, (), refused)
     schema = _changed(old, columns)
     assert isinstance(schema, StructType)
-    if is_widening_enabled(state):
+    if state.widens_types:
         preview = state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None
         schema = record_changes(schema, old, table_version=preview)
     shown = [field_in_history((field.name,), field) for field in columns]
@@ -314,7 +298,7 @@ def _check_type(state: TableState, old: DataType, new: DataType, path: Path, ref
         _check_type(state, old.key, new.key, (*path, "key"), refused)
         _check_type(state, old.value, new.value, (*path, "value"), refused)
     elif old not in (VOID, new):
-        if not (is_widening_enabled(state) and can_widen(old, new)):
+        if not (state.widens_types and can_widen(old, new)):
             raise refused(f"{show(path)} cannot be changed from {old} to {new}")
         check_unused(state.schema, state.properties, path, state.table, change="changed to another type")
 

@@ -32,11 +32,10 @@ from delta_ds.kernel.format.properties import (
     ROW_ID_COLUMN,
     ROW_TRACKING_SUSPENDED,
 )
-from delta_ds.kernel.format.schema import column_paths
 from delta_ds.kernel.format.schema.column_mapping import assign, assign_nested, highest_id
 from delta_ds.kernel.format.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.format.schema.new_schema import CHANGE_COLUMNS, INVALID_NAME_CHARACTERS
-from delta_ds.kernel.format.schema.types import StructType, schema_to_json
+from delta_ds.kernel.format.schema.types import StructType, schema_to_json, walk
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.transaction.alter.protocol import upgrade_protocol
 from delta_ds.records import replace
@@ -164,8 +163,7 @@ def _with_mapping(new: Metadata, old: Metadata | None, table: str, keep_names: b
 
 def _lacks_ids(schema: StructType) -> bool:
     return any(
-        FIELD_ID not in field.metadata or PHYSICAL_NAME not in field.metadata
-        for _, field in column_paths.walk(schema)
+        FIELD_ID not in field.metadata or PHYSICAL_NAME not in field.metadata for _, field in walk(schema)
     )
 
 
@@ -191,7 +189,7 @@ def check_names_without_mapping(schema: StructType, table: str) -> None:
     SchemaError
         Naming them.
     """
-    odd = [f.name for _, f in column_paths.walk(schema) if any(c in INVALID_NAME_CHARACTERS for c in f.name)]
+    odd = [f.name for _, f in walk(schema) if any(c in INVALID_NAME_CHARACTERS for c in f.name)]
     if odd:
         raise INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING(
             table=table, odd=", ".join(map(repr, odd)), invalidColumnNames=odd

@@ -127,8 +127,8 @@ def _type(data_type: DataType, ids: Mapping[str, int], path: str) -> IcebergType
             value_type=_type(data_type.value, ids, value),
             value_required=not data_type.value_contains_null,
         )
-    found: IcebergType = primitive(data_type)
-    return found
+    iceberg_type: IcebergType = primitive(data_type)
+    return iceberg_type
 
 
 def primitive(data_type: DataType) -> Any:
@@ -157,14 +157,14 @@ def partition_spec(state: TableState, spec_id: int, known: Mapping[int, int]) ->
     from pyiceberg.partitioning import PartitionField, PartitionSpec
     from pyiceberg.transforms import IdentityTransform
 
-    given = max([_FIRST_PARTITION_FIELD - 1, *known.values()])
+    highest = max([_FIRST_PARTITION_FIELD - 1, *known.values()])
     fields = []
     for field in partition_fields(state):
         source = field.metadata[FIELD_ID]
         number = known.get(source)
         if number is None:
-            given += 1
-            number = given
+            highest += 1
+            number = highest
         fields.append(
             PartitionField(source_id=source, field_id=number, transform=IdentityTransform(), name=field.name)
         )
@@ -173,8 +173,8 @@ def partition_spec(state: TableState, spec_id: int, known: Mapping[int, int]) ->
 
 def partition_fields(state: TableState) -> list[StructField]:
     """The partition columns in order."""
-    found = (state.schema.find(name) for name in state.partition_columns)
-    return [field for field in found if field is not None]
+    fields = (state.schema.find(name) for name in state.partition_columns)
+    return [field for field in fields if field is not None]
 
 
 # --- name mapping
@@ -191,21 +191,21 @@ def name_mapping(state: TableState, before: str | None = None) -> str:
     before
         The mapping of an earlier version: columns that were dropped since stay known.
     """
-    kept = [(known.of(state.properties), number) for known, number in RESERVED_IDS]
+    reserved = [(name.of(state.properties), number) for name, number in RESERVED_IDS]
     new = [_mapped(field) for field in state.schema]
-    new += [{"field-id": number, "names": [name]} for name, number in kept if name is not None]
+    new += [{"field-id": number, "names": [name]} for name, number in reserved if name is not None]
     mapped = _joined(new, json.loads(before or "[]"))
     return json.dumps(mapped, separators=(",", ":"), ensure_ascii=False)
 
 
 def _joined(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The new entries, with what only the old ones have."""
-    known = {entry["field-id"]: entry for entry in old}
-    found = []
+    by_id = {entry["field-id"]: entry for entry in old}
+    entries = []
     for entry in new:
-        inside = _joined(entry.get("fields", []), known.pop(entry["field-id"], {}).get("fields", []))
-        found.append({**entry, "fields": inside} if inside else entry)
-    return found + list(known.values())
+        inside = _joined(entry.get("fields", []), by_id.pop(entry["field-id"], {}).get("fields", []))
+        entries.append({**entry, "fields": inside} if inside else entry)
+    return entries + list(by_id.values())
 
 
 def _mapped(field: StructField) -> dict[str, Any]:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus
 
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.log.file_actions import canonical_path
 from delta_ds.kernel.log.filenames import commit_path
 from delta_ds.kernel.log.json_actions import iterate_bodies
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import ICEBERG_METADATA
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
+from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.iceberg.storage_io import (
     FOLDER,
     ManifestFolder,
@@ -101,9 +101,9 @@ class SnapshotWriter:
 
     def whole(self, files: Iterable[DataFile]) -> Difference:
         """A snapshot of these files and no others."""
-        found = Difference()
-        found.manifests += self._new(files, found.added)
-        return found
+        difference = Difference()
+        difference.manifests += self._new(files, difference.added)
+        return difference
 
     def following(
         self,
@@ -133,28 +133,28 @@ class SnapshotWriter:
         UnknownFileError
             A file that goes is not there.
         """
-        found = Difference()
+        difference = Difference()
         there: set[str] = set()
         missing = {*gone, *passing}
         for manifest in before:
             if not (manifest.has_added_files() or manifest.has_existing_files()):
                 continue  # it says only what went with the snapshot before
             if not (missing or repeated):
-                found.manifests.append(manifest)
+                difference.manifests.append(manifest)
                 continue
             entries = self.folder.entries(manifest)
             there.update(e.data_file.file_path for e in entries if e.data_file.file_path in repeated)
             going = {e.data_file.file_path for e in entries} & missing
             missing -= going
-            found.manifests.append(
-                self._without(manifest, entries, going, found.removed) if going else manifest
+            difference.manifests.append(
+                self._without(manifest, entries, going, difference.removed) if going else manifest
             )
         missing.difference_update(passing)
         if missing:
             raise UnknownFileError(next(iter(missing)))
-        found.manifests += self._new((f for f in files if f.file_path not in there), found.added)
-        found.manifests = self._joined(found.manifests)
-        return found
+        difference.manifests += self._new((f for f in files if f.file_path not in there), difference.added)
+        difference.manifests = self._joined(difference.manifests)
+        return difference
 
     def _new(self, files: Iterable[DataFile], counts: Counts) -> Iterator[ManifestFile]:
         waiting = iter(files)
@@ -182,13 +182,13 @@ class SnapshotWriter:
 
     def _joined(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Many small manifests as few large ones; those that say what goes with this snapshot stay."""
-        found: list[ManifestFile] = []
+        large: list[ManifestFile] = []
         small: list[ManifestFile] = []
         for manifest in manifests:
             files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
             keeps = manifest.deleted_files_count or files >= MAX_ENTRIES // 2
             keeps = keeps or manifest.partition_spec_id != self.spec.spec_id
-            (found if keeps else small).append(manifest)
+            (large if keeps else small).append(manifest)
         if len(small) <= MAX_MANIFESTS:
             return list(manifests)
         entries = (entry for manifest in small for entry in self._entries(manifest))
@@ -201,8 +201,8 @@ class SnapshotWriter:
                         writer.existing(entry)
                     if number == MAX_ENTRIES:
                         break
-            found.append(writer.made)
-        return found
+            large.append(writer.made)
+        return large
 
     def _entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
         return self.folder.entries(manifest)
@@ -261,7 +261,7 @@ def changes_between(storage: Storage, after: int, until: int) -> LogChanges | No
     """
     if until - after > MAX_COMMITS:
         return None
-    found = LogChanges()
+    changes = LogChanges()
     for version in range(after + 1, until + 1):
         try:
             data = storage.read_whole(commit_path(version))
@@ -269,8 +269,8 @@ def changes_between(storage: Storage, after: int, until: int) -> LogChanges | No
             return None
         where = f"{commit_path(version)} of {storage.url}"
         for name, body in iterate_bodies(data, where, "add", "remove", "commitInfo"):
-            _follow(found, name, body, storage)
-    return found
+            _follow(changes, name, body, storage)
+    return changes
 
 
 def _follow(found: LogChanges, name: str, body: Mapping[str, Any], storage: Storage) -> None:
@@ -335,7 +335,9 @@ def _needed(storage: Storage, metadata: TableMetadataV2, versions: list[int]) ->
     lists = [snapshot.manifest_list for snapshot in metadata.snapshots]
     with ThreadPoolExecutor(_LISTS_AT_ONCE) as pool:
         manifests = {m.manifest_path for found in pool.map(folder.manifests, lists) for m in found}
-    known = [int(s.summary["delta-version"] or 0) for s in metadata.snapshots if s.summary is not None]
-    oldest = min([*known, versions[-1]])
-    kept = {metadata_path(version) for version in versions if version >= oldest}
-    return kept | {folder.path_of(location) for location in (*lists, *manifests)}
+    versions_told = [
+        int(s.summary["delta-version"] or 0) for s in metadata.snapshots if s.summary is not None
+    ]
+    oldest = min([*versions_told, versions[-1]])
+    descriptions = {metadata_path(version) for version in versions if version >= oldest}
+    return descriptions | {folder.path_of(location) for location in (*lists, *manifests)}

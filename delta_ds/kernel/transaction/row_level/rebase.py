@@ -34,7 +34,7 @@ from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.format.actions import AddFile, RemoveFile, without_nulls
 from delta_ds.kernel.format.values.statistics_json import with_wide_bounds
-from delta_ds.kernel.log.file_actions import canonical_path
+from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.row_ids import num_records

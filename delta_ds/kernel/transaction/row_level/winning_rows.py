@@ -23,7 +23,8 @@ from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.format.values.deletion_vector import read_positions
 from delta_ds.kernel.log.commit import parse_commits
-from delta_ds.kernel.log.file_actions import actions_schema, canonical_paths
+from delta_ds.kernel.log.file_actions import actions_schema
+from delta_ds.kernel.storage.uri import canonical_paths
 from delta_ds.kernel.transaction.append_conflicts import is_widened
 from delta_ds.records import dataclass, replace
 

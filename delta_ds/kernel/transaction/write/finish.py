@@ -30,7 +30,7 @@ from delta_ds.kernel.transaction.write.overwrite_scope import MATCHING
 from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass, replace
-from delta_ds.reporting.mailbox import leave_reports
+from delta_ds.reporting.listeners import leave_reports
 
 # Spark's save modes, as delta-spark's history shows them.
 _MODES = {None: "Append", ERROR: "ErrorIfExists", IGNORE: "Ignore"}
@@ -115,10 +115,11 @@ def _finish(
             if transaction is None:
                 transaction = Transaction(plan.storage, _read_snapshot(plan), engine_info=engine_info)
             removed = RemovedFiles()
-            if transaction.base is not None:
-                removed = remove_replaced(plan, transaction, transaction.base, adds, staged)
-            elif plan.intent.overwrite:
-                transaction.read_whole_table()
+            if plan.intent.overwrite:
+                if transaction.base is None:
+                    transaction.read_whole_table()
+                else:
+                    removed = remove_replaced(plan, transaction, transaction.base, adds, staged)
             if _changes_nothing(plan, adds, removed):
                 return None
             return _commit(plan, transaction, results, adds, removed, operation, staged)
@@ -204,7 +205,8 @@ def set_table(
     """Put protocol, metadata and domains after a write into its transaction; returns tags for `commitInfo`."""
     if plan.new_protocol:
         transaction.set_protocol(plan.state.protocol)
-    set_domains(transaction, plan.domains, replaces_table=plan.options.replace_table)
+    if plan.domains or plan.options.replace_table:
+        set_domains(transaction, plan.domains, replaces_table=plan.options.replace_table)
     marks = _identity_marks(plan, results)
     if plan.new_metadata or marks:
         transaction.set_metadata(_with_identity_marks(plan.state.metadata, marks))

@@ -20,7 +20,7 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.format.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.format.schema import column_mapping
-from delta_ds.kernel.format.schema.column_paths import Path, find, show, walk
+from delta_ds.kernel.format.schema.column_paths import Path, find, show
 from delta_ds.kernel.format.schema.evolution import (
     as_nullable,
     check_duplicates,
@@ -37,9 +37,16 @@ from delta_ds.kernel.format.schema.new_schema import (
     partition_column_not_found,
     partition_columns_of,
 )
-from delta_ds.kernel.format.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.kernel.format.schema.types import (
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    walk,
+)
 from delta_ds.kernel.format.table_state import TableState
-from delta_ds.kernel.transaction.alter.schema_change import is_widening_enabled
 
 __all__ = ["check_first_write", "check_new_schema", "check_write", "data_schema", "partition_columns_of"]
 
@@ -98,14 +105,14 @@ def check_write(
     merged = merge_schemas(
         table,
         incoming,
-        widening=is_widening_enabled(state),
+        widening=state.widens_types,
         table_version=state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None,
     )
-    wanted = partition_columns_of(incoming, partition_by, table_name)
-    check_partitioning(merged, wanted, table_name)
-    repartitioned = bool(wanted) and list(wanted) != list(state.partition_columns)
+    partitioning = partition_columns_of(incoming, partition_by, table_name)
+    check_partitioning(merged, partitioning, table_name)
+    repartitioned = bool(partitioning) and list(partitioning) != list(state.partition_columns)
     if repartitioned or (merged != table and not merge_schema):
-        raise _mismatch(state, incoming, merged, wanted, overwrite)
+        raise _mismatch(state, incoming, merged, partitioning, overwrite)
     if merged != table:
         _check_generated(table, merged, table_name)
         _check_changed(merged, state)
@@ -143,9 +150,9 @@ def check_first_write(
         raise EMPTY_DATA(table=table_name)
     _check_not_all_void(incoming, table_name)
     check_duplicates(incoming, DUPLICATE_COLUMNS_FOUND_DATA, "the data that is written")
-    wanted = partition_columns_of(incoming, partition_by, table_name)
+    partitioning = partition_columns_of(incoming, partition_by, table_name)
     mode = column_mapping.mapping_mode(properties, True)
-    check_new_schema(incoming, wanted, mode, table_name, properties=properties)
+    check_new_schema(incoming, partitioning, mode, table_name, properties=properties)
     check_void(incoming, table_name)
     return incoming
 
@@ -161,24 +168,24 @@ def data_schema(data: StructType) -> StructType:
     assert isinstance(schema, StructType)
 
     def bare(field: StructField) -> StructField:
-        kept = {
+        metadata = {
             k: v
             for k, v in field.metadata.items()
             if not k.startswith("delta.") and not k.endswith("_DEFAULT")
         }
-        return StructField(field.name, field.type, field.nullable, kept)
+        return StructField(field.name, field.type, field.nullable, metadata)
 
     return column_mapping.transform_fields(schema, bare)
 
 
 def _overwrite_schema(state: TableState, data: StructType, partition_by: Sequence[str]) -> StructType:
-    wanted = partition_columns_of(data, partition_by, state.table)
+    partitioning = partition_columns_of(data, partition_by, state.table)
     mode = state.mapping_mode
     check_duplicates(data, DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE, "the data that is written")
-    check_new_schema(data, wanted, mode, state.table, properties=state.properties)
+    check_new_schema(data, partitioning, mode, state.table, properties=state.properties)
     _check_not_all_void(data, state.table)
     check_void(data, state.table)
-    if column_mapping.strip(state.schema) == data and wanted == state.partition_columns:
+    if column_mapping.strip(state.schema) == data and partitioning == state.partition_columns:
         return state.schema
     return data if mode == "none" else reuse_column_ids(data, state.schema)
 

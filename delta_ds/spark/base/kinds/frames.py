@@ -18,14 +18,21 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def active_in_jvm(spark: SparkSession) -> Iterator[None]:
-    """Within the block, a classic session is the active one of the JVM, for this thread; nothing on Spark Connect.
+def active(spark: SparkSession) -> Iterator[None]:
+    """Within the block, a session is the active one of this thread: of the JVM, or of a client of Spark Connect.
 
     Where Spark looks a data source up by its name it asks the active session for those in Python. A thread that was
-    just begun has none, and another one may have another session.
+    just begun has none, and another one may have another session. A client takes the active session for that of a
+    frame that the server keeps, whichever session had it kept.
     """
     if is_connect(spark):
-        yield
+        of_thread = type(spark)._active_session  # type: ignore[attr-defined]
+        known = getattr(of_thread, "session", None)
+        of_thread.session = spark
+        try:
+            yield
+        finally:
+            of_thread.session = known
         return
     jvm = spark._jvm
     assert jvm is not None
@@ -56,7 +63,7 @@ def frame_of(spark: SparkSession, rows: Any, schema: Any = None) -> DataFrame:
     kind = type(spark)
     in_python = kind._activeSession
     try:
-        with active_in_jvm(spark):
+        with active(spark):
             return spark.createDataFrame(rows, schema)
     finally:
         kind._activeSession = in_python

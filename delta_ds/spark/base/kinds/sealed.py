@@ -17,7 +17,7 @@ from delta_ds.kernel.format.options.parsing import hidden_name, is_of_store
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
 from delta_ds.redaction import safe_addresses
-from delta_ds.spark.base.kinds.frames import active_in_jvm
+from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.kinds.kind import is_connect
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def register_source(spark: SparkSession, source: Any) -> None:
         members = {"sealed": dict(client.values), "__module__": SEALED_MODULE}
         carrier = type(source)(source.__name__, (source,), members)
     # Spark looks the name up in the active session, and refuses one that only that one has.
-    with active_in_jvm(spark):
+    with active(spark):
         spark.dataSource.register(carrier)
     client.sources[source.name()] = source, len(client.values)
 

@@ -113,7 +113,7 @@ def apply_events(handle: Handle, asked: Asked, source: DataFrame, txn: Txn | Non
     if spec.stored == 1:
         events = last_events(spec, source).alias(EVENTS)
         return run_merge(target, events, condition(spec), clauses(spec), False, txn)
-    with engine_of(handle.spark).kept(type2.new_events(spec, source)) as events:
+    with engine_of(handle.spark).frames.kept(type2.new_events(spec, source)) as events:
         rows = type2.changed_rows(spec, events, _near(spec, events, read(handle.spark, handle.options)))
         return run_merge(
             target, rows.alias(type2.EVENTS), type2.condition(spec), type2.clauses(spec), False, txn
@@ -158,7 +158,7 @@ def batch_function(handle: Handle, asked: Asked) -> Callable[[DataFrame, int], N
     """What `foreachBatch` calls: applies each batch once, however often it is tried."""
     stores = {name: text for name, text in handle.options.items() if name != "path"}
     reopened = partial(open_handle, path=handle.options["path"], options=stores)
-    return engine_of(handle.spark).batch_function(partial(_apply_batch, asked), handle, reopened)
+    return engine_of(handle.spark).jobs.batch_function(partial(_apply_batch, asked), handle, reopened)
 
 
 def _apply_batch(asked: Asked, handle: Handle, batch: DataFrame, txn: Txn | None) -> None:

@@ -24,9 +24,8 @@ from delta_ds.kernel.commands.changes.commit import (
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
 )
-from delta_ds.kernel.commands.changes.key_codes import is_key_type
 from delta_ds.kernel.commands.changes.net import BEFORE, DELETE
-from delta_ds.kernel.files.read.char_padding import declared_char_type
+from delta_ds.kernel.format.schema.char_varchar import declared_char_type
 from delta_ds.kernel.format.schema.column_paths import nearest_name
 from delta_ds.kernel.format.schema.types import (
     BOOLEAN,
@@ -35,6 +34,7 @@ from delta_ds.kernel.format.schema.types import (
     DecimalType,
     StructField,
     StructType,
+    is_key_type,
 )
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.base.schema import from_spark, quoted

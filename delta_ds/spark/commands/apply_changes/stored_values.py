@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.files.read import char_padding
+from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     STRING,
@@ -38,7 +38,7 @@ def stored_value(value: Column, given: DataType, field: StructField, *, partitio
 
     if str(given) != str(field.type):
         value = value.cast(to_spark(StructType((StructField("c", field.type),)))["c"].dataType)
-    declared = char_padding.declared_char_type(field)
+    declared = char_varchar.declared_char_type(field)
     if declared is not None:
         value = _padded(value, field.type, declared)
     if partitions and field.type in _TEXTS:
@@ -53,17 +53,17 @@ def _padded(value: Column, kind: DataType, declared: str | None) -> Column:
     if declared is None or "char(" not in declared:
         return value
     if isinstance(kind, StructType):
-        inner = zip(kind, char_padding.of_struct(declared, kind), strict=True)
+        inner = zip(kind, char_varchar.of_struct(declared, kind), strict=True)
         fields = [_padded(value.getField(f.name), f.type, text).alias(f.name) for f, text in inner]
         return F.when(value.isNotNull(), F.struct(*fields))
     if isinstance(kind, ArrayType):
-        element = char_padding.of_element(declared)
+        element = char_varchar.of_element(declared)
         return F.transform(value, lambda item: _padded(item, kind.element, element))
     if isinstance(kind, MapType):
-        of_keys, of_values = char_padding.of_map(declared)
+        of_keys, of_values = char_varchar.of_map(declared)
         keyed = F.transform_keys(value, lambda key, _: _padded(key, kind.key, of_keys))
         return F.transform_values(keyed, lambda _, item: _padded(item, kind.value, of_values))
-    width = char_padding.char_width(declared)
+    width = char_varchar.char_width(declared)
     if width is None:
         return value
     # Longer texts stay, to be refused where they are written.

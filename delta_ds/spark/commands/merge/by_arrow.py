@@ -18,18 +18,18 @@ from delta_ds.kernel.commands.merge import clauses as kernel_clauses
 from delta_ds.kernel.commands.merge import plan as kernel_plan
 from delta_ds.kernel.commands.merge import sides as kernel_sides
 from delta_ds.kernel.commands.merge.command import demands_of_keys, task_of
+from delta_ds.kernel.commands.merge.request import MergeSource, read_source
 from delta_ds.kernel.commands.merge.resolver import FieldValue
 from delta_ds.kernel.commands.merge.resolver import ResolvedClause as KernelClause
 from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET
-from delta_ds.kernel.commands.merge.source import MergeSource, read_source
 from delta_ds.kernel.format.expressions.arrays import values_of
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, conjuncts
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import HIDDEN, find
-from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType
+from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType, without_metadata
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF
@@ -40,7 +40,6 @@ from delta_ds.spark.commands.merge.sides import Side, has_usable_bounds
 from delta_ds.spark.commands.predicates import bound_alike, demands_on_target
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, cast_alike
-from delta_ds.spark.errors.row_errors import without_metadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,18 +82,18 @@ def computed_source(
 
     refusals = (ValueError, TypeError, NotImplementedError, DeltaError, UnsupportedOperationException)
     try:
-        found = read_source(rows(), target.timezone)
+        computed = read_source(rows(), target.timezone)
     except refusals as error:
         raise OnlySpark(f"types of the source, which Arrow does not take: {error}") from error
     except Exception as error:
         if _RESULTS_BOUND not in str(error):
             raise
         raise OnlySpark(f"the source is larger than {_RESULTS_BOUND} says") from error
-    if found.rows.nbytes > most:
-        raise OnlySpark(f"the source is of {found.rows.nbytes} bytes, more than {MERGE_SOURCE_CONF} says")
-    if _types(found.schema) != _types(Side.of(source).schema):
+    if computed.rows.nbytes > most:
+        raise OnlySpark(f"the source is of {computed.rows.nbytes} bytes, more than {MERGE_SOURCE_CONF} says")
+    if _types(computed.schema) != _types(Side.of(source).schema):
         raise OnlySpark("types of the source, which Arrow holds in another form")
-    return found
+    return computed
 
 
 def _types(schema: StructType) -> list[tuple[str, DataType]]:
@@ -123,8 +122,8 @@ def kernel_merge(target: DmlTarget, sides: Sides, special: SpecialColumns) -> ke
     if plan.on.type != BOOLEAN:
         raise OnlySpark(f"a search condition of type {plan.on.type}")
     conditions = tuple(conjuncts(translation.value(plan.on.column)))
-    found = (kernel_plan.key_of(translation.sides, part) for part in conditions)
-    keys = tuple(key for key in found if key is not None)
+    keys_of_parts = (kernel_plan.key_of(translation.sides, part) for part in conditions)
+    keys = tuple(key for key in keys_of_parts if key is not None)
     if not keys and not any(isinstance(part, Literal) for part in conditions):
         raise OnlySpark("a search condition without a key: Spark tries all pairs of rows faster")
     return kernel_plan.MergePlan(
@@ -174,8 +173,8 @@ class _Translation:
         """A resolved expression, bound."""
         target = self._target
         schema = self.sides.schema
-        found = target.engine.expressions.evaluable(column, schema, target.timezone, self._names)
-        bound = bound_alike(found, schema, target.timezone)
+        tree = target.engine.expressions.evaluable(column, schema, target.timezone, self._names)
+        bound = bound_alike(tree, schema, target.timezone)
         assert bound.type is not None  # what has no type cannot be evaluated
         if source is not None and without_metadata(bound.type) != without_metadata(source):
             raise OnlySpark(f"a value of type {source}, which would be {bound.type}")
@@ -189,16 +188,16 @@ class _Translation:
         values: dict[str, Expression] = {}
         fields: dict[str, tuple[FieldValue, ...]] = {}
         for field in self._after:
-            given = [a for a in clause.given if a.path[0].lower() == field.name.lower()]
-            if not given:
+            assignments = [a for a in clause.given if a.path[0].lower() == field.name.lower()]
+            if not assignments:
                 continue
             if not compares_by_bytes(field):
                 raise OnlySpark(f"a value for {field.name}, whose texts have a form of their own")
-            if any(len(a.path) == 1 for a in given):
-                values[field.name] = self._stored(given[0].value, given[0].type, field)
+            if any(len(a.path) == 1 for a in assignments):
+                values[field.name] = self._stored(assignments[0].value, assignments[0].type, field)
             else:
                 values[field.name] = self._as_it_is(field)
-                fields[field.name] = tuple(self._inside(a) for a in given)
+                fields[field.name] = tuple(self._inside(a) for a in assignments)
         if clause.inserts:
             for field in self._after:
                 if field.name not in values and field.name not in self.computed:
@@ -247,7 +246,7 @@ class Matches:
     source
         Of `computed_source`.
     sees_all
-        Whether all tables that the source reads are known, see `Engine.reads_by_python`.
+        Whether all tables that the source reads are known, see `Frames.reads_by_python`.
     """
 
     plan: kernel_plan.MergePlan
@@ -282,23 +281,23 @@ def merge_by_arrow(
     read = target.understood(demands)
     if not by_source:
         demands += demands_of_keys(plan, rows)
-    wanted = target.understood(demands)
-    files = target.files(wanted)
+    demand = target.understood(demands)
+    files = target.files(demand)
     scope = None
     if matches.sees_all and not by_source and not change.is_checked_by_files:
         named = _named_keys(plan, rows) if tracks_rows(target.state) else []
         scope = RowScope(target.understood([*demands, *named]), misses_count=inserts)
-    task = task_of(plan, rows, target.state, wanted, attempt.plan.uses_deletion_vectors)
-    found = attempt.rewrite(task, files, [c.clause.code for c in plan.clauses], repeated=repeated)
-    if found.ambiguous:
+    task = task_of(plan, rows, target.state, demand, attempt.plan.uses_deletion_vectors)
+    rewritten = attempt.rewrite(task, files, [c.clause.code for c in plan.clauses], repeated=repeated)
+    if rewritten.ambiguous:
         raise several_match(target.handle.where)
-    scanned = change.elapsed_ms() - found.milliseconds
-    inserted = attempt.insert(rows.insertions(found.sources)) if inserts else 0
+    scanned = change.elapsed_ms() - rewritten.milliseconds
+    inserted = attempt.insert(rows.insertions(rewritten.sources)) if inserts else 0
     return Outcome(
-        found,
-        changes and is_relevant(sample.plan.clauses, found, len(files)),
-        files.only(found.files) if changes else target.no_files,
-        found.result.rows + inserted,
+        rewritten,
+        changes and is_relevant(sample.plan.clauses, rewritten, len(files)),
+        files.only(rewritten.files) if changes else target.no_files,
+        rewritten.result.rows + inserted,
         scanned,
         read,
         files,
@@ -312,7 +311,7 @@ def _named_keys(plan: kernel_plan.MergePlan, rows: MergeRows) -> list[Expression
     """What matching rows meet by keys that are named one by one; none of keys that are many."""
     if rows.num_source_rows > _MOST_KEYS:
         return []
-    found: list[Expression] = []
+    sets: list[Expression] = []
     for key, values in rows.pairs.key_values:
         column, kind = plan.sides.of_target(key.target), key.target.type
         if key.null_safe or kind is None or not has_usable_bounds(kind) or not isinstance(column, Column):
@@ -322,8 +321,8 @@ def _named_keys(plan: kernel_plan.MergePlan, rows: MergeRows) -> list[Expression
         except (UnicodeDecodeError, OverflowError, PredicateError):
             continue  # there are no literals of such values
         if items:
-            found.append(Call("in", (column, *(Literal(item, kind) for item in items))))
-    return found
+            sets.append(Call("in", (column, *(Literal(item, kind) for item in items))))
+    return sets
 
 
 def _rows_of(plan: kernel_plan.MergePlan, source: MergeSource) -> MergeRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.merge.clauses import LABELS, ClauseKind, Do, When, effective_clauses
@@ -36,6 +36,13 @@ class Clause(ClauseKind):
     do: Do
     condition: str | Column | None = None
     assignments: Mapping[str, str | Column] | None = None
+
+
+def expressions_of(clauses: Sequence[Clause]) -> Iterator[object]:
+    """The conditions of clauses, and what columns get by them."""
+    for clause in clauses:
+        yield clause.condition
+        yield from (clause.assignments or {}).values()
 
 
 def check_clauses(clauses: Sequence[Clause], table: str) -> None:

@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.merge.clauses import (
     When,
     effective_clauses,
 )
-from delta_ds.kernel.commands.merge.evolution import evolved_schema
+from delta_ds.kernel.commands.merge.plan import evolved_schema
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.schema.column_paths import Path
 from delta_ds.kernel.format.schema.types import (
@@ -33,7 +33,7 @@ from delta_ds.spark.commands.resolution.assignments import Assignment, align, fi
 from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.engine import ResolutionCache, Resolved
+from delta_ds.spark.engines.seam.expressions import ResolutionCache, Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -150,7 +150,7 @@ def plan_merge(
     """
     table, evolve = cast.table, cast.evolve
     check_clauses(clauses, table)
-    engine_of(joined.sparkSession).check_join(joined, target, source)
+    engine_of(joined.sparkSession).frames.check_join(joined, target, source)
     schema = state.schema
     resolver = _Resolver(
         schema,

@@ -121,10 +121,12 @@ def inserted_rows(
     """
     from pyspark.sql import functions as F
 
-    known = matched.select(matched[SOURCE].alias(_MATCHED_SOURCE))
+    matched_numbers = matched.select(matched[SOURCE].alias(_MATCHED_SOURCE))
     if broadcast:
-        known = F.broadcast(known)
-    alone = sides.source.join(known, sides.source[SOURCE] == known[_MATCHED_SOURCE], "left_anti")
+        matched_numbers = F.broadcast(matched_numbers)
+    alone = sides.source.join(
+        matched_numbers, sides.source[SOURCE] == matched_numbers[_MATCHED_SOURCE], "left_anti"
+    )
     inserts = {number: clause for number, clause in enumerate(sides.plan.clauses) if clause.inserts}
     applies = [(clause.applies(F.lit(True)), F.lit(number)) for number, clause in inserts.items()]
     frame = alone.select("*", _case(applies, F.lit(NONE)).alias(CLAUSE))
@@ -166,7 +168,7 @@ def unchanged_keys(
         The columns of the table that must equal a column of the source.
     """
     places = {field.name: n for n, field in enumerate(sides.plan.schema)}
-    found = set()
+    unchanged = set()
     for field, key in keys:
         updates = [
             clause for clause in sides.plan.clauses if clause.do == "update" and field.name in clause.assigned
@@ -179,8 +181,8 @@ def unchanged_keys(
             and len(values) == len(updates)
             and change.target.engine.expressions.are_one([key, *values])
         ):
-            found.add(field.name)
-    return frozenset(found)
+            unchanged.add(field.name)
+    return frozenset(unchanged)
 
 
 def _is_told_apart_by_bits(kind: DataType) -> bool:

@@ -24,7 +24,7 @@ from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, is_set, size
 from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.by_arrow import ByArrow
-from delta_ds.spark.commands.dml_command import DmlExecution, by_path
+from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.by_arrow import (
@@ -33,10 +33,16 @@ from delta_ds.spark.commands.merge.by_arrow import (
     kernel_merge,
     merge_by_arrow,
 )
-from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
-from delta_ds.spark.commands.merge.outcome import Outcome, counted, is_relevant, several_match
+from delta_ds.spark.commands.merge.clauses import Clause, check_clauses, expressions_of
+from delta_ds.spark.commands.merge.outcome import (
+    Outcome,
+    counted,
+    has_subqueries,
+    is_relevant,
+    row_scope,
+    several_match,
+)
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
-from delta_ds.spark.commands.merge.row_scope import has_subqueries, row_scope
 from delta_ds.spark.commands.merge.rows import (
     CODES,
     Sides,
@@ -59,7 +65,7 @@ from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.commands.rows import lost_rows
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
-from delta_ds.spark.engines.seam.engine import ResolutionCache
+from delta_ds.spark.engines.seam.expressions import ResolutionCache
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -159,14 +165,15 @@ class _Merge:
             self._plan_rows(sample.plan)
             done = change.by_arrow(partial(self._by_arrow, sample))
         if done is not None:
-            constant = target.engine.is_constant(self._given)
+            constant = target.engine.frames.is_constant(self._given)
         else:
             kept = self._kept
             if kept is None:
                 kept = materialize_source(self._given, replicated=self._replicated)
             constant = kept is self._given
-            self._source = _mark_source(kept)
-            if not target.engine.has_same_columns(self._given, kept):
+            columns = [self._condition, *expressions_of(self._clauses)]
+            self._source = _mark_source(target.engine.frames.in_place_of(kept, [self._given], columns))
+            if not target.engine.frames.has_same_columns(self._given, kept):
                 self._plan = None
                 self._resolutions.forget_columns()
                 sample, planned = self._sides(target.no_files), False
@@ -187,7 +194,7 @@ class _Merge:
             change.commit(
                 done.read,
                 removed=[] if change.plan.uses_deletion_vectors else done.touched.paths.to_pylist(),
-                deleted={} if done.files is None else by_path(done.files, done.found.positions),
+                deleted={} if done.files is None else done.files.by_path(done.found.positions),
                 rows=done.scope,
                 parameters=history_parameters(plan),
                 metrics={
@@ -221,7 +228,7 @@ class _Merge:
         if self._changes_rows and all(clause.clause.inserts for clause in plan.clauses):
             raise OnlySpark("a clause that changes nothing")
         source = computed_source(target, lambda: self._source_rows(most), self._given, most)
-        matches = Matches(plan, source, sees_all=not target.engine.reads_by_python(self._given))
+        matches = Matches(plan, source, sees_all=not target.engine.frames.reads_by_python(self._given))
         return merge_by_arrow(self._change, attempt, sample, matches, repeated=self._may_repeat)
 
     def _source_rows(self, most: int) -> pa.Table:
@@ -230,13 +237,15 @@ class _Merge:
         What Spark expects of a query says little: texts may be repeated, arrays exploded, and files are compressed.
         """
         engine, given = self._target.engine, self._given
-        expected = engine.estimated_bytes(given)
+        expected = engine.frames.estimated_bytes(given)
         if expected is not None and expected <= most:
-            rows = given.toArrow() if engine.is_constant(given) else engine.arrow_rows(given, most)
+            rows = (
+                given.toArrow() if engine.frames.is_constant(given) else engine.frames.arrow_rows(given, most)
+            )
         else:  # it may have to be computed for Spark: once is enough
             self._kept = kept = materialize_source(given, replicated=self._replicated)
             stats = source_stats(kept, [])
-            small = engine.measured_bytes(kept, stats.rows, stats.variable_bytes) <= most
+            small = engine.frames.measured_bytes(kept, stats.rows, stats.variable_bytes) <= most
             rows = kept.toArrow() if small else None
         if rows is None:
             raise OnlySpark(f"the source is larger than {MERGE_SOURCE_CONF} says")
@@ -326,7 +335,7 @@ class _Merge:
     def _change_rows(self, files: CandidateFiles, stats: SourceStats) -> Outcome:
         """One join finds the rows that change, and their new values; tasks rewrite their files."""
         change, engine = self._change, self._target.engine
-        broadcast = engine.fits_executors(self._source, stats.rows, stats.variable_bytes)
+        broadcast = engine.frames.fits_executors(self._source, stats.rows, stats.variable_bytes)
 
         def values_of(sides: Sides, rows: DataFrame) -> DataFrame:
             return new_values(sides, change, self._special, rows, self._unchanged_keys(sides))
@@ -342,10 +351,10 @@ class _Merge:
             whole = None
             if self._inserts and not engine.fixes_values:
                 rows = all_changes(sides, change, self._special, by_source=self._by_source)
-                whole = stack.enter_context(engine.kept(rows))
+                whole = stack.enter_context(engine.frames.kept(rows))
                 matched = values_of(sides, whole.where(whole[FILE].isNotNull()))
             elif cached:
-                matched = stack.enter_context(engine.kept(changes_of(sides)))
+                matched = stack.enter_context(engine.frames.kept(changes_of(sides)))
             else:
                 matched = changes_of(sides)
 

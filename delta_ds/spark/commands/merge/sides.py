@@ -48,7 +48,7 @@ class Side:
     @cached_property
     def columns(self) -> list[Column]:
         """The visible columns, in the order of the frame."""
-        found = engine_of(self.frame.sparkSession).columns(self.frame)
+        found = engine_of(self.frame.sparkSession).frames.columns(self.frame)
         return [c for name, c in zip(self.frame.columns, found, strict=True) if not name.startswith(HIDDEN)]
 
     def column(self, name: str) -> Column:
@@ -141,7 +141,7 @@ def materialize_source(source: DataFrame, *, replicated: bool = False) -> DataFr
     replicated
         See `materialize`.
     """
-    if engine_of(source.sparkSession).is_constant(source):
+    if engine_of(source.sparkSession).frames.is_constant(source):
         return source
     return materialize(source, replicated=replicated)
 
@@ -151,7 +151,7 @@ def source_stats(source: DataFrame, keys: Sequence[tuple[DataType, Column]]) -> 
     from pyspark.sql import functions as F
 
     wanted = [as_python(kind, bound(key)) for kind, key in keys for bound in (F.min, F.max)]
-    variable = engine_of(source.sparkSession).variable_bytes(source)
+    variable = engine_of(source.sparkSession).frames.variable_bytes(source)
     total = F.lit(0) if variable is None else F.sum(variable)
     rows, size, *found = source.agg(F.count(F.lit(1)), total, *wanted).collect()[0]
     return SourceStats(rows, size or 0, list(zip(found[::2], found[1::2], strict=True)))

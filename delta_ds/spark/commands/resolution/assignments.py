@@ -20,12 +20,12 @@ from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
 from delta_ds.records import dataclass
 from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
-from delta_ds.spark.engines.seam.engine import source_text
+from delta_ds.spark.engines.seam.expressions import source_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from delta_ds.spark.engines.seam.engine import Resolved
+    from delta_ds.spark.engines.seam.expressions import Resolved
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import BOOLEAN, VOID
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.engine import ResolutionCache, ResolutionScope, Resolved, source_text
+from delta_ds.spark.engines.seam.expressions import ResolutionCache, ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

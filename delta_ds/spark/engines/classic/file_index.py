@@ -32,12 +32,11 @@ from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.engines.classic.columns import ScanColumns, spark_schema
-from delta_ds.spark.engines.classic.file_listing import list_files, path_bytes
+from delta_ds.spark.engines.classic.file_listing import FileGroups, group_files, list_files, path_bytes
 from delta_ds.spark.engines.classic.hadoop import check_found_names
 from delta_ds.spark.engines.classic.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.engines.classic.snapshot_isolation import made_ms
-from delta_ds.spark.engines.large_tables.bound import is_large
-from delta_ds.spark.engines.large_tables.part_jobs import matching_files
+from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.errors.java_errors import TableFile, finds_files
 
 if TYPE_CHECKING:
@@ -47,57 +46,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
-
-# --- files in directories, as Spark takes them: those that share all partition values are one
-
-
-class FileGroups:
-    """Files in directories: those that share all values share one.
-
-    Attributes
-    ----------
-    rows
-        int64 rows of live files, directory by directory.
-    counts, starts
-        int32, int64: files of each directory, and where in `rows` they begin.
-    codes
-        int64: the partition tuple of each directory.
-    """
-
-    def __init__(
-        self, rows: npt.NDArray[np.int64], counts: npt.NDArray[np.int32], codes: npt.NDArray[np.int64]
-    ) -> None:
-        self.rows = rows
-        self.counts = counts
-        self.codes = codes
-        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])[:-1]
-
-    def only(self, numbers: npt.NDArray[np.int64]) -> FileGroups:
-        """Some of the directories, by ascending numbers."""
-        chosen = np.zeros(len(self.counts), np.bool_)
-        chosen[numbers] = True
-        return FileGroups(
-            self.rows[np.repeat(chosen, self.counts)], self.counts[numbers], self.codes[numbers]
-        )
-
-
-def group_files(codes: pa.Array, rows: pa.Array, alone: npt.NDArray[np.bool_] | None) -> FileGroups:
-    """Files grouped by their partition tuple, in log order within one; those that stand alone by themselves."""
-    numbers, code = np.asarray(rows, np.int64), np.asarray(codes, np.int64)
-    if not len(numbers):
-        return FileGroups(numbers, np.zeros(0, np.int32), code)
-    single = np.zeros(len(code), np.int64)
-    if alone is not None:
-        single[alone] = np.arange(1, int(alone.sum()) + 1)
-    order = np.lexsort((single, code))
-    code, single = code[order], single[order]
-    changes = np.flatnonzero((code[1:] != code[:-1]) | (single[1:] != single[:-1])) + 1
-    starts = np.concatenate([np.zeros(1, np.int64), changes])
-    counts = np.diff(np.append(starts, len(code))).astype(np.int32)
-    return FileGroups(numbers[order], counts, code[starts])
-
-
-# --- a Spark `FileIndex` in Python: partition and data filters choose the files of a version
 
 DELETED = "__pydelta_dv"
 FILE_NUMBER = "__pydelta_file"

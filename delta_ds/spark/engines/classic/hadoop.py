@@ -13,7 +13,7 @@ from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.kernel.storage.uri import has_scheme, parse_address
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
-from delta_ds.spark.engines.large_tables.bound import is_large
+from delta_ds.spark.engines.large_tables import is_large
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from delta_ds.conditions.session import SCHEMA_CHANGE_SINCE_ANALYSIS, TABLE_GONE
 from delta_ds.exceptions import NotADeltaTableError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.format.schema.version_changes import columns_as_before
 from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
-from delta_ds.kernel.transaction.current import Current
+from delta_ds.kernel.transaction.table_log import Current
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.base.schema import public_field
 from delta_ds.spark.engines.classic.columns import scan_columns, spark_schema

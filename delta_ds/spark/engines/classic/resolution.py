@@ -166,12 +166,15 @@ class ExpressionContext:
     rows
         The table as the command sees it.
     given
-        Frames of the table that users have, and may take columns of.
+        Frames of the table that users have, and may take columns of; for those of a client the qualifier of such
+        columns.
     """
 
-    def __init__(self, rows: DataFrame, given: Iterable[DataFrame] = ()) -> None:
+    def __init__(self, rows: DataFrame, given: Iterable[DataFrame | str] = ()) -> None:
         spark = rows.sparkSession
-        self._rows, self._given = rows, given
+        self._rows = rows
+        self._given = [frame for frame in given if not isinstance(frame, str)]
+        self._qualifiers = {word for word in given if isinstance(word, str)}
         self._jvm = jvm = Jvm.of(spark)
         optimizer = jvm.jvm.org.apache.spark.sql.catalyst.optimizer
         catalogs = spark._jsparkSession.sessionState().catalogManager()
@@ -219,7 +222,7 @@ class ExpressionContext:
         Parameters
         ----------
         expression
-            Not resolved yet, but for such columns.
+            Not resolved yet, but for such columns; those of a client's frames are not resolved either.
         frame
             What it will be resolved on.
 
@@ -230,11 +233,19 @@ class ExpressionContext:
         """
         # By the session: `ExpressionUtils` wraps what is not resolved, and shows nothing of it.
         tree = self._jvm.spark._jsparkSession.expression(expression._jc)
-        named = [leaf for leaf in _items(tree.collectLeaves()) if leaf.nodeName() == "AttributeReference"]
-        if not named:
+        leaves = list(_items(tree.collectLeaves()))
+        named = [leaf for leaf in leaves if leaf.nodeName() == "AttributeReference"]
+        of_client = [leaf for leaf in leaves if self._is_of_client(leaf)]
+        if not named and not of_client:
             return expression
         there = {int(a.exprId().id()) for a in self._output(frame)}
         renamed = self._jvm.module("scala.collection.immutable.Map$").empty()
+        for leaf in of_client:
+            own = self._found(leaf)
+            if own is not None and there.issuperset(
+                int(a.exprId().id()) for a in _items(own.references().toSeq())
+            ):
+                renamed = renamed.updated(leaf, own)
         for leaf in named:
             own = self._own.get(int(leaf.exprId().id()))
             if own is None or int(own.exprId().id()) not in there:
@@ -243,6 +254,21 @@ class ExpressionContext:
                 raise AMBIGUOUS_REFERENCE_TO_SIDES(name=str(leaf.name()))
             renamed = renamed.updated(leaf, own)
         return self._jvm.column(tree.transformDown(renamed)) if renamed.nonEmpty() else expression
+
+    def _is_of_client(self, leaf: JavaObject) -> bool:
+        """Whether an expression is a column of a client's frame of the table."""
+        if not self._qualifiers or leaf.nodeName() != "UnresolvedAttribute":
+            return False
+        return str(leaf.nameParts().apply(0)) in self._qualifiers
+
+    def _found(self, leaf: JavaObject) -> JavaValue:
+        """The command's column, or field of one, that a client's column means; None: there is none."""
+        resolver = self._jvm.spark._jsparkSession.sessionState().conf().resolver()
+        found = self._jvm.logical_plan(self._rows).resolve(leaf.nameParts().drop(1), resolver)
+        if not found.isDefined():
+            return None
+        own = found.get()
+        return own.child() if own.nodeName() == "Alias" else own  # a field has a name of its own
 
     @cached_property
     def _own(self) -> dict[int, JavaObject]:

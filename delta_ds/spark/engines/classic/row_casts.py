@@ -23,10 +23,11 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     schema_to_json,
+    without_metadata,
 )
 from delta_ds.records import dataclass
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
-from delta_ds.spark.errors.row_errors import error_column, without_metadata
+from delta_ds.spark.errors.row_errors import error_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

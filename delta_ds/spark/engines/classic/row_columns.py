@@ -37,6 +37,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     holds,
+    without_metadata,
 )
 from delta_ds.kernel.format.values.partition_values import NULL_DIRECTORY
 from delta_ds.records import replace
@@ -47,7 +48,7 @@ from delta_ds.spark.engines.classic.projection import CastTo, ColumnAt, Guarded,
 from delta_ds.spark.engines.classic.row_casts import Caster, may_overflow, overflow, type_json
 from delta_ds.spark.engines.classic.row_conditions import Rule, rules
 from delta_ds.spark.engines.classic.sql_clauses import Analyst, columns_of
-from delta_ds.spark.errors.row_errors import error_column, without_metadata
+from delta_ds.spark.errors.row_errors import error_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

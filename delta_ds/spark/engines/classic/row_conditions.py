@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.files.read import char_padding
 from delta_ds.kernel.files.rows.checks import Condition, Length, NotNull
 from delta_ds.kernel.files.rows.plan import VERIFICATION, RowPlan, is_foreign
 from delta_ds.kernel.format.expressions.tree import Call, columns
 from delta_ds.kernel.format.expressions.tree import Column as TreeColumn
+from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.types import (
     STRING,
     ArrayType,
@@ -194,15 +194,15 @@ def _too_long(column: Column, kind: DataType, declared: str | None) -> Column | 
         limit = _LIMIT.fullmatch(declared or "")
         return F.when(F.char_length(column) > int(limit[1]), column) if limit else None
     if isinstance(kind, StructType):
-        parts = char_padding.of_struct(declared, kind)
+        parts = char_varchar.of_struct(declared, kind)
         return _least_text(
             _too_long(column.getField(f.name), f.type, p) for f, p in zip(kind, parts, strict=True)
         )
     if isinstance(kind, ArrayType):
-        part = char_padding.of_element(declared)
+        part = char_varchar.of_element(declared)
         return _first_text(column, lambda item: _too_long(item, kind.element, part))
     if isinstance(kind, MapType):
-        key, item = char_padding.of_map(declared)
+        key, item = char_varchar.of_map(declared)
 
         def of_entry(entry: Column) -> Column | None:
             return _least_text(

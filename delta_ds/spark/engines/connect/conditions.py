@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, fold
-from delta_ds.spark.base.filters import usable_parts
+from delta_ds.spark.base.query_needs import usable_parts
 
 _CALLS = {
     "==": "=", "=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>", "in": "in", "not": "not", "!": "not",

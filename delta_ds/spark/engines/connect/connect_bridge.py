@@ -34,6 +34,7 @@ from delta_ds.spark.base.kinds.sealed import (
     seal,
     seal_argument,
 )
+from delta_ds.spark.base.session_conf import is_served
 from delta_ds.spark.engines.connect import server_calls
 from delta_ds.spark.engines.session_facts import parse_options_of_read, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors, with_error_parameters
@@ -75,7 +76,7 @@ class ServerLog:
     def answers_calls(self) -> bool:
         """Whether the server is one of ours, see `server_calls.py`; asked once a session."""
         if self._spark not in _answers_calls:
-            _answers_calls[self._spark] = server_calls.answers_calls(self._spark)
+            _answers_calls[self._spark] = is_served(self._spark)
         return _answers_calls[self._spark]
 
     def change_rows(

@@ -16,12 +16,12 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.base.card import Card
 from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
-from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.format.properties import DELETED_FILE_RETENTION
 from delta_ds.kernel.log.history import read_commit_info
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.transaction.alter import definitions, identity
+from delta_ds.kernel.transaction.table_log import Timestamp, snapshot_at
 from delta_ds.spark.engines.connect.connect_bridge import open_log
 
 # How many commits of others may follow one before its metrics are asked for.
@@ -128,7 +128,7 @@ def blamed(
     DeltaError
         As `DeltaLog.blame`.
     """
-    from delta_ds.kernel.commands.blame.blame import Blame
+    from delta_ds.kernel.commands.blame import Blame
 
     found = Blame(snapshot_at(log, version, timestamp, timezone), columns=columns)
     return found.scan.snapshot.version, found.scan.schema.names

@@ -12,6 +12,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,7 +26,7 @@ from delta_ds.kernel.format.expressions.tree import (
 from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.filters import NEEDED, TARGET_FORMAT, Needed
+from delta_ds.spark.base.query_needs import NEEDED, TARGET_FORMAT, Needed
 from delta_ds.spark.base.table_names import is_ours
 from delta_ds.spark.engines.connect.conditions import conditions_in, path_of_name
 
@@ -68,11 +69,12 @@ class _Wanted:
 
 
 _ALL = _Wanted()
-# Reads and what is needed of them, those of the same options together.
-_Reads: TypeAlias = "dict[bytes, list[tuple[Any, _Wanted]]]"
+# Reads and what is needed of them, those of the same options together; None: they stay as they are.
+_Reads: TypeAlias = "dict[bytes, list[tuple[Any, _Wanted | None]]]"
 _TRAVELS = ("versionasof", "timestampasof")
 # The ids of the plans of frames that servers keep the rows of.
 _persistent: set[int] = set()
+_comparing: ContextVar[bool] = ContextVar("_comparing", default=False)
 
 
 def tell_reads(relation: Any) -> None:
@@ -89,26 +91,33 @@ def tell_reads(relation: Any) -> None:
         _tell_uses(uses)
 
 
-def _tell_uses(uses: Sequence[tuple[Any, _Wanted]]) -> None:
-    """Tell the reads of one DataFrame the same: Spark makes one plan of them then, and they read one version."""
+def _tell_uses(uses: Sequence[tuple[Any, _Wanted | None]]) -> None:
+    """Tell the reads of one DataFrame the same: Spark makes one plan of them then, and they read one version.
+
+    Every query reads the newest one, as with delta-spark: what is told makes its reads others than those whose plans
+    Spark has kept.
+    """
+    wishes = [wanted for _, wanted in uses if wanted is not None]
+    if len(wishes) < len(uses):
+        return
     needed: Needed | None = Needed()
-    for _, wanted in uses:
+    for wanted in wishes:
         if needed is not None:
             more = wanted.needed
             needed = None if more is None else needed.also(more.paths, more.words)
-    conditions = [conjunction(list(wanted.filters)) for _, wanted in uses]
+    conditions = [conjunction(list(wanted.filters)) for wanted in wishes]
     filters: list[Expression] = []
     if None not in conditions:
         different = tuple(dict.fromkeys(part for part in conditions if part is not None))
         filters = list(conjuncts(different[0] if len(different) == 1 else Call("or", different)))
-    if needed is None and not filters:
-        return
     nonce = uuid.uuid4().hex
     for read, _ in uses:
         options = read.data_source.options
         settings = next(name for name in options if name.lower() == SETTINGS_OPTION.lower())
-        travels = any(name.lower() in _TRAVELS for name in options)
-        told = (needed, filters) if travels else (needed, filters, nonce)
+        fixed = read.data_source.format == TARGET_FORMAT or any(name.lower() in _TRAVELS for name in options)
+        if fixed and needed is None and not filters:
+            return
+        told = (needed, filters) if fixed else (needed, filters, nonce)
         options[settings] = json.dumps({**json.loads(options[settings]), NEEDED: wire.encode(told)})
 
 
@@ -161,13 +170,27 @@ def unpersist(original: Callable[..., Any], frame: Any, arguments: dict[str, Any
     return original(frame, **arguments)
 
 
+def compare(original: Callable[..., Any], frame: Any, arguments: dict[str, Any]) -> Any:
+    """`sameSemantics` and `semanticHash` of a client: of what frames are, without what one query needs of them."""
+    before = _comparing.set(True)
+    try:
+        return original(frame, **arguments)
+    finally:
+        _comparing.reset(before)
+
+
+def compares() -> bool:
+    """Whether plans are sent to be compared."""
+    return _comparing.get()
+
+
 def _tell(relation: Any, wanted: _Wanted, found: _Reads) -> None:
     kind = relation.WhichOneof("rel_type")
     if kind is None:
         return
     content: Any = getattr(relation, kind)
     if relation.common.plan_id in _persistent:
-        _note_all(relation, found)  # else it is another query to Spark
+        _note_all(relation, None, found)  # else it is another query to Spark
     elif kind == "read":
         _note_read(content, wanted, found)
     elif kind in _STEPS:
@@ -176,7 +199,7 @@ def _tell(relation: Any, wanted: _Wanted, found: _Reads) -> None:
         # Which rows come through depends on those that are there.
         _tell(content.input, replace(wanted, filters=()), found)
     elif kind == "with_relations":
-        _note_all(content, found)  # its queries see columns of each other
+        _note_all(content, _ALL, found)  # its queries see columns of each other
     else:
         for inner in _relations_in(content):
             _tell(inner, _ALL, found)
@@ -195,18 +218,20 @@ def _messages_in(message: Any) -> list[Any]:
     return found
 
 
-def _note_all(message: Any, found: _Reads) -> None:
+def _note_all(message: Any, wanted: _Wanted | None, found: _Reads) -> None:
     for part in _messages_in(message):
         if part.DESCRIPTOR.full_name == "spark.connect.Read":
-            _note_read(part, _ALL, found)
+            _note_read(part, wanted, found)
         else:
-            _note_all(part, found)
+            _note_all(part, wanted, found)
 
 
-def _note_read(read: Any, wanted: _Wanted, found: _Reads) -> None:
+def _note_read(read: Any, wanted: _Wanted | None, found: _Reads) -> None:
     source = read.data_source
-    if not read.HasField("data_source") or read.is_streaming or not _is_ours(source.format) or source.schema:
+    if not read.HasField("data_source") or read.is_streaming or not _is_ours(source.format):
         return
+    if wanted is not None and source.schema:
+        wanted = _ALL  # which says what is read
     if any(name.lower() == SETTINGS_OPTION.lower() for name in source.options):
         found.setdefault(read.SerializeToString(deterministic=True), []).append((read, wanted))
 

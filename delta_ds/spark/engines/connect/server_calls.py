@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.session_conf import CLIENT_CALLS, CLIENT_CALLS_CONF
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
 # See `ClientCalls.java`.
 _TYPE = "type.googleapis.com/delta_ds.Call"
-
-
-def answers_calls(spark: SparkSession) -> bool:
-    """Whether the server of a client answers calls in its own process."""
-    return spark.conf.get(CLIENT_CALLS_CONF, None) == CLIENT_CALLS
 
 
 def call(
@@ -34,11 +28,11 @@ def call(
     Parameters
     ----------
     spark
-        A session of Spark Connect, for which `answers_calls`.
+        A session of Spark Connect, of a server of ours.
     what
         The kind of the call and its arguments, as `sql/client_calls.py` takes them; `wire.py` has a form for them.
     columns
-        Expressions that `what` speaks of, by their numbers. None may name a DataFrame; see `names_a_frame`.
+        Expressions that `what` speaks of, by their numbers. Queries in them do not travel.
     rows
         Of a MERGE.
 
@@ -68,19 +62,3 @@ def call(
     with delta_errors():
         ((answer,),) = ConnectFrame(Call(None), spark).collect()  # type: ignore[arg-type]
     return wire.decode(answer)
-
-
-def names_a_frame(spark: SparkSession, column: Column) -> bool:
-    """Whether an expression of a client names a DataFrame, as `frame.column` does, or holds a query."""
-    return _holds(column.to_plan(spark.client), "plan_id")  # type: ignore[operator]
-
-
-def _holds(message: Any, name: str) -> bool:
-    for field, value in message.ListFields():
-        if field.name == name:
-            return True
-        if field.message_type is not None:
-            parts = [value] if hasattr(value, "ListFields") else value
-            if any(hasattr(part, "ListFields") and _holds(part, name) for part in parts):
-                return True
-    return False

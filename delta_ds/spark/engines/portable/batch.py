@@ -14,8 +14,8 @@ from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import schema as schemas
-from delta_ds.spark.base.metadata_column import METADATA, metadata_field
 from delta_ds.spark.base.same_version import same_version
+from delta_ds.spark.base.schema import METADATA, metadata_field
 from delta_ds.spark.base.timezone import task_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
 
@@ -162,7 +162,7 @@ class DeltaReader(DataSourceReader):
 
     def skip_by(self, filters: Sequence[Expression]) -> None:
         """Skip files by conditions that all rows have to fulfil which count, not bound; Spark evaluates them."""
-        from delta_ds.spark.base.filters import bound_filters
+        from delta_ds.spark.base.query_needs import bound_filters
 
         schema = self._reading.table_schema
         if schema is not None:

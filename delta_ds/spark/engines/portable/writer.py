@@ -27,7 +27,7 @@ from delta_ds.kernel.transaction.write.finish import finish_write
 from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
-from delta_ds.reporting.mailbox import leave_reports
+from delta_ds.reporting.listeners import leave_reports
 from delta_ds.spark.base.kinds.origin import engine_info
 from delta_ds.spark.base.same_version import same_version
 from delta_ds.spark.base.timezone import task_time_zone

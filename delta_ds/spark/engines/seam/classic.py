@@ -8,42 +8,35 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from delta_ds.conditions.dml import INVALID_NON_DETERMINISTIC_EXPRESSIONS, UNSUPPORTED_SUBQUERY
 from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
 from delta_ds.kernel.files.rows.plan import ColumnsOf
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
 from delta_ds.kernel.format.options.write import TASKS_OPTION
-from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
-from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.records import dataclass
-from delta_ds.reporting.mailbox import take_reports
+from delta_ds.reporting.listeners import take_reports
 from delta_ds.spark.base.kinds.environment import foreign_workers
-from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
 from delta_ds.spark.base.table_names import path_option
 from delta_ds.spark.engines.classic import load, resolution, snapshot_isolation, writer
 from delta_ds.spark.engines.classic.arrow_rows import arrow_rows
-from delta_ds.spark.engines.classic.catalyst import conditions
 from delta_ds.spark.engines.classic.jvm import GeneratesNumbers, Jvm, NotNative
 from delta_ds.spark.engines.classic.projection import ColumnAt, InsertedAt, Projected, project
 from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows
 from delta_ds.spark.engines.classic.scan import numbered_rows
 from delta_ds.spark.engines.classic.writer import refresh_cached_rows, stage
-from delta_ds.spark.engines.seam.engine import CLASSIC, ResolutionScope, Resolved
+from delta_ds.spark.engines.seam.classic_expressions import ClassicExpressions
+from delta_ds.spark.engines.seam.engine import CLASSIC
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
 from delta_ds.spark.errors.translation import failed_jobs
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType as SparkDataType
     from pyspark.sql.types import StructType as SparkStructType
 
-    from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.options.session_facts import SessionFacts
-    from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
@@ -115,94 +108,7 @@ def _by_known_tasks(df: DataFrame, options: Mapping[str, str]) -> Pending:
     return df.coalesce(tasks), {**options, TASKS_OPTION: str(tasks)}
 
 
-# --- expressions of a classic session, by Catalyst's trees of them
-
-
-class ClassicExpressions:
-    """See `Expressions`."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    def resolve(
-        self, scope: ResolutionScope, columns: Sequence[Column], sources: Sequence[Any], *, predicate: bool
-    ) -> list[Resolved] | None:
-        selected = scope.frame.select(*(c.alias(f"{HIDDEN}value_{i}") for i, c in enumerate(columns)))
-        found = resolution.resolve(scope.frame, selected, scope.context)
-        if found is None:
-            return None
-        types = [field.type for field in from_spark(selected.schema)]
-        resolved = []
-        for expression, kind, source in zip(found, types, sources, strict=True):
-            if predicate and expression.subquery:
-                raise scope.refuse(UNSUPPORTED_SUBQUERY, source)
-            if not expression.deterministic and (predicate or not scope.takes_random):
-                raise scope.refuse(INVALID_NON_DETERMINISTIC_EXPRESSIONS, source)
-            resolved.append(
-                Resolved(expression.column, kind, expression.text, source, subquery=expression.subquery)
-            )
-        return resolved
-
-    def predicates(
-        self, condition: Resolved, schema: StructType, timezone: str, alias: str | None
-    ) -> Sequence[Expression]:
-        return conditions.implied_predicates(self._spark, condition.column, _paths(schema), timezone)
-
-    def column_ids(self, frame: DataFrame) -> Sequence[int]:
-        return resolution.column_ids(frame)
-
-    def evaluable(
-        self, value: Column, schema: StructType, timezone: str, names: Mapping[int, str] | None = None
-    ) -> Expression:
-        return conditions.whole_expression(self._spark, value, _plain_paths(schema), timezone, names)
-
-    def predicates_of_join(
-        self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
-    ) -> list[Expression]:
-        return conditions.demands_of(condition.column, rows, _paths(schema), timezone)
-
-    def equal_keys(
-        self, condition: Resolved, rows: DataFrame, source: DataFrame
-    ) -> Sequence[tuple[str, Column]]:
-        return conditions.equal_keys(condition.column, rows, source)
-
-    def columns_read(self, condition: Resolved, alias: str | None) -> set[str] | None:
-        return conditions.referenced_columns(self._spark, condition.column)
-
-    def functions_of_rows(self, sources: Iterable[object], alias: str | None) -> Sequence[Expression]:
-        """What else they read is seen while they are evaluated: `Engine.pinned`."""
-        return ()
-
-    def cast_without_ansi(self, value: Column, kind: SparkDataType) -> Column:
-        return Jvm.of(self._spark).cast_without_ansi(value, kind)
-
-    def has_subqueries(self, columns: Iterable[Column]) -> bool:
-        jvm = Jvm.of(self._spark)
-        module = jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
-        return any(module.hasSubquery(jvm.expression(column)) for column in columns)
-
-    def are_one(self, columns: Sequence[Column]) -> bool:
-        return resolution.same_column(self._spark, columns)
-
-
-def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
-    def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
-        return names if schema.find(names[0]) is not None else None
-
-    return path
-
-
-def _plain_paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
-    """As `_paths`, without columns whose texts compare otherwise than by their bytes."""
-
-    def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
-        field = schema.find(names[0])
-        return names if field is not None and compares_by_bytes(field) else None
-
-    return path
-
-
-# --- a classic session as commands see it: plans, expressions and Spark's own writer are at hand in the JVM
+# --- its frames and jobs
 
 _Table = TypeVar("_Table")
 
@@ -214,68 +120,22 @@ _CONSTANTS = frozenset(["LocalRelation", "Range", "OneRowRelation"])
 BROADCAST_BYTES = 128 << 20
 
 
-@dataclass(frozen=True)
-class _Rules:
-    """See `RowRules`."""
-
-    columns_of: ColumnsOf
-
-    def applied(
-        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
-    ) -> DataFrame | None:
-        try:
-            return stored_rows(rows, plan, places, unchecked)
-        except NotNative:
-            return None
-
-
-class Classic:
-    """See `Engine`; what Spark's own reader and writer cannot do is told of, and done by tasks with this package."""
-
-    kind = CLASSIC
-    fixes_values = True
+class ClassicFrames:
+    """See `Frames`."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.expressions = ClassicExpressions(spark)
-        self.writes = ClassicWrites(spark)
-
-    # --- rows
-
-    def read(
-        self, options: Mapping[str, str], schema: SparkStructType | None, insert: InsertRows
-    ) -> DataFrame:
-        if is_off(self._spark, NATIVE_SCAN_CONF):
-            return portable_rows(self._spark, options, schema)
-        try:
-            return load.load(self._spark, options, schema, insert=insert)
-        except NotNative as why:
-            PORTABLE_SCAN.log(reason=why.reason)
-            # Spark shows it in `explain(extended=True)`, and it has no part in the plan that is executed.
-            shown = f"pydelta portable scan: {why.reason}"
-            return portable_rows(self._spark, options, schema).alias(shown)
-
-    def numbered_rows(
-        self,
-        snapshot: Snapshot | None,
-        options: Mapping[str, str],
-        numbers: pa.Array,
-        timezone: str,
-        names: tuple[str, str],
-    ) -> DataFrame | None:
-        if snapshot is None or is_off(self._spark, NATIVE_SCAN_CONF):
-            return None
-        try:
-            return numbered_rows(self._spark, snapshot, options, numbers, timezone, names)
-        except NotNative as why:
-            PORTABLE_SCAN.log(reason=why.reason)
-            return None
 
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         return resolution.under_ids(frame, ids)
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> resolution.ExpressionContext:
-        return resolution.ExpressionContext(frame, given)
+    def in_place_of(
+        self,
+        frame: DataFrame,
+        frames: Iterable[DataFrame | str],
+        expressions: Iterable[object] | None = None,
+    ) -> DataFrame:
+        return frame  # columns have ids, which stay
 
     def columns(self, frame: DataFrame) -> list[Column]:
         return resolution.attributes(frame)
@@ -338,44 +198,14 @@ class Classic:
     def measured_bytes(self, frame: DataFrame, rows: int, variable_bytes: int) -> int:
         return rows * int(frame._jdf.schema().defaultSize()) + variable_bytes
 
-    # --- writing
 
-    def row_rules(self) -> RowRules | None:
-        try:
-            return _Rules(columns_of(self._spark))
-        except NotNative:
-            return None
+class ClassicJobs:
+    """See `Jobs`."""
 
-    def write(
-        self,
-        rows: DataFrame,
-        plan: WritePlan,
-        options: Mapping[str, str],
-        folder: str,
-        problem: str | None,
-    ) -> TaskResult | None:
-        if is_off(self._spark, NATIVE_WRITE_CONF):
-            return None
-        try:
-            if problem is not None:
-                raise NotNative(problem)
-            return stage(rows, plan, options, folder)
-        except NotNative as why:
-            PORTABLE_WRITE.log(reason=why.reason)
-            return None
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
-        return snapshot_isolation.pin_snapshots(self._spark, snapshot)
-
-    def refresh(self, table: str) -> None:
-        refresh_cached_rows(self._spark, table)
-
-    # --- jobs
-
-    def tasks(self, per_core: int, otherwise: int) -> int:
-        return per_core * self._spark.sparkContext.defaultParallelism
-
-    def cores(self, server_cores: int) -> int:
+    def parallelism(self) -> int:
         return self._spark.sparkContext.defaultParallelism
 
     def runs_small_jobs(self) -> bool:
@@ -418,3 +248,94 @@ class Classic:
             return True, str(self._spark.sparkContext.pythonExec)
         FOREIGN_WORKERS.log(reason=problem)
         return False, problem
+
+
+# --- the session
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """See `RowRules`."""
+
+    columns_of: ColumnsOf
+
+    def applied(
+        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+    ) -> DataFrame | None:
+        try:
+            return stored_rows(rows, plan, places, unchecked)
+        except NotNative:
+            return None
+
+
+class Classic:
+    """See `Engine`; what Spark's own reader and writer cannot do is told of, and done by tasks with this package."""
+
+    kind = CLASSIC
+    fixes_values = True
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.expressions = ClassicExpressions(spark)
+        self.frames = ClassicFrames(spark)
+        self.jobs = ClassicJobs(spark)
+        self.writes = ClassicWrites(spark)
+
+    def read(
+        self, options: Mapping[str, str], schema: SparkStructType | None, insert: InsertRows
+    ) -> DataFrame:
+        if is_off(self._spark, NATIVE_SCAN_CONF):
+            return portable_rows(self._spark, options, schema)
+        try:
+            return load.load(self._spark, options, schema, insert=insert)
+        except NotNative as why:
+            PORTABLE_SCAN.log(reason=why.reason)
+            # Spark shows it in `explain(extended=True)`, and it has no part in the plan that is executed.
+            shown = f"pydelta portable scan: {why.reason}"
+            return portable_rows(self._spark, options, schema).alias(shown)
+
+    def numbered_rows(
+        self,
+        snapshot: Snapshot | None,
+        options: Mapping[str, str],
+        numbers: pa.Array,
+        timezone: str,
+        names: tuple[str, str],
+    ) -> DataFrame | None:
+        if snapshot is None or is_off(self._spark, NATIVE_SCAN_CONF):
+            return None
+        try:
+            return numbered_rows(self._spark, snapshot, options, numbers, timezone, names)
+        except NotNative as why:
+            PORTABLE_SCAN.log(reason=why.reason)
+            return None
+
+    def row_rules(self) -> RowRules | None:
+        try:
+            return _Rules(columns_of(self._spark))
+        except NotNative:
+            return None
+
+    def write(
+        self,
+        rows: DataFrame,
+        plan: WritePlan,
+        options: Mapping[str, str],
+        folder: str,
+        problem: str | None,
+    ) -> TaskResult | None:
+        if is_off(self._spark, NATIVE_WRITE_CONF):
+            return None
+        try:
+            if problem is not None:
+                raise NotNative(problem)
+            return stage(rows, plan, options, folder)
+        except NotNative as why:
+            PORTABLE_WRITE.log(reason=why.reason)
+            return None
+
+    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
+        return snapshot_isolation.pin_snapshots(self._spark, snapshot)
+
+    def refresh(self, table: str) -> None:
+        refresh_cached_rows(self._spark, table)

@@ -15,9 +15,15 @@ from pyspark.sql.types import AtomicType, DataType, StringType
 from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_INSERT
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
+from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.connect.needed import told
-from delta_ds.spark.engines.seam.connect_expressions import ConnectExpressions
+from delta_ds.spark.engines.seam.connect_expressions import (
+    ConnectExpressions,
+    plans_named,
+    plans_of,
+    standing_for,
+)
 from delta_ds.spark.engines.seam.engine import CONNECT
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
 from delta_ds.spark.errors.row_errors import error_column
@@ -112,37 +118,23 @@ def _condition(error: Any) -> str | None:
 _Table = TypeVar("_Table")
 
 
-class Connect:
-    """See `Engine`. What only a JVM can tell is not known; the server resolves expressions anew for each query."""
-
-    kind = CONNECT
-    fixes_values = False
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self.expressions = ConnectExpressions(spark)
-        self.writes = ConnectWrites()
-
-    # --- rows
-
-    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
-        return portable_rows(self._spark, options, schema)
-
-    def numbered_rows(
-        self,
-        snapshot: Snapshot | None,
-        options: Mapping[str, str],
-        numbers: pa.Array,
-        timezone: str,
-        names: tuple[str, str],
-    ) -> DataFrame | None:
-        return None
+class ConnectFrames:
+    """See `Frames`."""
 
     def with_ids_of(self, frame: DataFrame, ids: DataFrame) -> DataFrame:
         return frame
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame]) -> None:
-        """None: what may differ is computed once, and kept."""
+    def in_place_of(
+        self,
+        frame: DataFrame,
+        frames: Iterable[DataFrame | str],
+        expressions: Iterable[object] | None = None,
+    ) -> DataFrame:
+        named = None if expressions is None else plans_named(frame.sparkSession, expressions)
+        if named is not None and not named:
+            return frame
+        plans = plans_of(frames)
+        return standing_for(frame, plans if named is None else plans & named)
 
     def columns(self, frame: DataFrame) -> list[Column]:
         return [frame[quoted(name)] for name in frame.columns]
@@ -171,7 +163,9 @@ class Connect:
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
         # What is only cached is computed again where the server does not know the plan for the same.
-        yield told(frame).localCheckpoint(eager=True)
+        with active(frame.sparkSession):
+            found = told(frame).localCheckpoint(eager=True)
+        yield found
 
     def variable_bytes(self, frame: DataFrame) -> None:
         """None."""
@@ -179,34 +173,15 @@ class Connect:
     def fits_executors(self, frame: DataFrame, rows: int, variable_bytes: int) -> bool:
         return False
 
-    # --- writing
 
-    def row_rules(self) -> None:
-        """None: a client has no session of the server's in which names mean Spark's functions only."""
+class ConnectJobs:
+    """See `Jobs`."""
 
-    def write(
-        self,
-        rows: DataFrame,
-        plan: WritePlan,
-        options: Mapping[str, str],
-        folder: str,
-        problem: str | None,
-    ) -> TaskResult | None:
-        return None
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
-        return nullcontext()
-
-    def refresh(self, table: str) -> None:
-        """Which rows the server has cached a client is not told."""
-
-    # --- jobs
-
-    def tasks(self, per_core: int, otherwise: int) -> int:
-        return otherwise
-
-    def cores(self, server_cores: int) -> int:
-        return server_cores
+    def parallelism(self) -> None:
+        """Not told to a client."""
 
     def runs_small_jobs(self) -> bool:
         return False
@@ -244,3 +219,49 @@ class Connect:
 
     def workers(self) -> tuple[bool, str]:
         return True, "the server's, which are not looked at"
+
+
+class Connect:
+    """See `Engine`. What only a JVM can tell is not known; the server resolves expressions anew for each query."""
+
+    kind = CONNECT
+    fixes_values = False
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.expressions = ConnectExpressions(spark)
+        self.frames = ConnectFrames()
+        self.jobs = ConnectJobs(spark)
+        self.writes = ConnectWrites()
+
+    def read(self, options: Mapping[str, str], schema: StructType | None, insert: InsertRows) -> DataFrame:
+        return portable_rows(self._spark, options, schema)
+
+    def numbered_rows(
+        self,
+        snapshot: Snapshot | None,
+        options: Mapping[str, str],
+        numbers: pa.Array,
+        timezone: str,
+        names: tuple[str, str],
+    ) -> DataFrame | None:
+        return None
+
+    def row_rules(self) -> None:
+        """None: a client has no session of the server's in which names mean Spark's functions only."""
+
+    def write(
+        self,
+        rows: DataFrame,
+        plan: WritePlan,
+        options: Mapping[str, str],
+        folder: str,
+        problem: str | None,
+    ) -> TaskResult | None:
+        return None
+
+    def pinned(self, snapshot: Snapshot | None) -> AbstractContextManager[TablesRead | None]:
+        return nullcontext()
+
+    def refresh(self, table: str) -> None:
+        """Which rows the server has cached a client is not told."""

@@ -5,8 +5,8 @@ What the server makes of a `Column` is not shown, so nothing is known of one but
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.dml import UNSUPPORTED_SUBQUERY
@@ -18,10 +18,10 @@ from delta_ds.kernel.format.expressions.tree import (
 from delta_ds.kernel.format.options.session_facts import ANSI
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
-from delta_ds.spark.base.filters import means_one_thing, moves, parsed_text, usable_parts
+from delta_ds.spark.base.query_needs import means_one_thing, moves, parsed_text, usable_parts
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
-from delta_ds.spark.engines.seam.engine import ResolutionScope, Resolved, source_text
+from delta_ds.spark.engines.seam.expressions import ResolutionScope, Resolved, source_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -36,6 +36,9 @@ class ConnectExpressions:
         self._spark = spark
 
     # --- resolving
+
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> None:
+        """None: what may differ is computed once, and kept."""
 
     def resolve(
         self,
@@ -189,3 +192,127 @@ def _has_subquery(source: Any) -> bool:
         return sqlglot.parse_one(source, read="spark").find(exp.Query) is not None
     except sqlglot.errors.SqlglotError:
         return False
+
+
+# --- columns of frames
+
+
+def plans_named(spark: SparkSession, expressions: Iterable[object]) -> set[int]:
+    """The ids of the plans by which expressions of a client name frames, as `frame.column` does.
+
+    Parameters
+    ----------
+    expressions
+        What is no `Column` names none.
+    """
+    return {plan for _, plan in _names_in(spark, expressions)}
+
+
+def names_frames_by_columns(spark: SparkSession, expressions: Iterable[object]) -> bool:
+    """Whether nothing in expressions of a client names a frame but columns: no query, and not all of its columns."""
+    return all(kind == _COLUMN for kind, _ in _names_in(spark, expressions))
+
+
+def _names_in(spark: SparkSession, expressions: Iterable[object]) -> Iterator[tuple[str, int]]:
+    from pyspark.sql import Column
+
+    for expression in expressions:
+        if isinstance(expression, Column):
+            tree = expression.to_plan(spark.client)  # type: ignore[operator]
+            for message in _messages(tree):
+                if "plan_id" in message.DESCRIPTOR.fields_by_name and message.HasField("plan_id"):
+                    yield message.DESCRIPTOR.name, message.plan_id
+
+
+def renamed(columns: Iterable[SparkColumn], plans: Set[int], qualifier: str) -> list[SparkColumn]:
+    """Expressions of a client in which columns of frames with some plans have a qualifier in place of the plan."""
+    from pyspark.sql.connect.column import Column as ConnectColumn
+
+    kind = _renamed_class()
+    return [ConnectColumn(kind(column._expr, plans, qualifier)) for column in columns]
+
+
+@cache
+def _renamed_class() -> type:
+    from pyspark.sql.connect.expressions import Expression as ConnectExpression
+
+    class Renamed(ConnectExpression):
+        def __init__(self, expression: ConnectExpression, plans: Set[int], qualifier: str) -> None:
+            super().__init__()
+            self._expression, self._plans, self._qualifier = expression, plans, qualifier
+
+        def to_plan(self, session: Any) -> Any:
+            tree = self._expression.to_plan(session)
+            for message in _messages(tree):
+                if message.DESCRIPTOR.name == _COLUMN and message.plan_id in self._plans:
+                    message.ClearField("plan_id")
+                    message.unparsed_identifier = f"{self._qualifier}.{message.unparsed_identifier}"
+            return tree
+
+        def __repr__(self) -> str:
+            return repr(self._expression)
+
+    return Renamed
+
+
+def plans_of(frames: Iterable[DataFrame | str]) -> set[int]:
+    """The ids of the plans of frames of a client, and of those that they are made of."""
+    return {
+        message.plan_id
+        for frame in frames
+        if not isinstance(frame, str)
+        for message in _messages(frame._plan.plan(frame.sparkSession.client))  # type: ignore[operator]
+        if message.DESCRIPTOR.name == _PLAN and message.HasField("plan_id")
+    }
+
+
+_COLUMN, _PLAN = "UnresolvedAttribute", "RelationCommon"
+
+
+def _messages(message: Any) -> Iterator[Any]:
+    """A message and all that it holds."""
+    pending = [message]
+    while pending:
+        found = pending.pop()
+        yield found
+        for field, value in found.ListFields():
+            if field.message_type is not None:
+                parts = [value] if hasattr(value, "ListFields") else value
+                pending += [part for part in parts if hasattr(part, "ListFields")]
+
+
+def standing_for(frame: DataFrame, plans: Iterable[int]) -> DataFrame:
+    """A frame of a client in which columns of frames with other plans mean its columns of the same names."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    others = tuple(sorted(plans))
+    if not others:
+        return frame
+    stands = _standing_class()(frame._plan, others)
+    return ConnectFrame(stands, frame.sparkSession)  # type: ignore[arg-type]
+
+
+@cache
+def _standing_class() -> type:
+    from pyspark.sql.connect import proto
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    class Standing(LogicalPlan):
+        def __init__(self, child: LogicalPlan, others: Sequence[int]) -> None:
+            super().__init__(child)
+            self._below, self._others = child, others
+
+        def plan(self, session: Any) -> Any:
+            relation = self._below.plan(session)
+            # By its own id above them: nothing but what was written for them finds it by these.
+            for plan in (*self._others, None):
+                above = self._create_proto_relation()
+                if plan is not None:
+                    above = proto.Relation()
+                    above.common.plan_id = plan
+                above.project.input.CopyFrom(relation)
+                above.project.expressions.add().unresolved_star.SetInParent()
+                relation = above
+            return relation
+
+    return Standing

@@ -59,7 +59,7 @@ def send_package(spark: SparkSession) -> tuple[str, str | None]:
     tuple
         Who has it now, and why tasks cannot run it all the same, see `tasks_problem`; None: they can.
     """
-    owners = engine_of(spark).send(package_archive)
+    owners = engine_of(spark).jobs.send(package_archive)
     register_sources_again(spark)
     forget_answers()
     problem = tasks_problem(spark)

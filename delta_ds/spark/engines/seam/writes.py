@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.session_conf import source_in_python
 from delta_ds.spark.base.table_names import FORMAT
 from delta_ds.spark.engines.monkeypatch import call_original
 from delta_ds.spark.engines.session_facts import with_facts_of_reads
@@ -104,7 +105,7 @@ def is_same(given: DataType, wanted: DataType) -> bool:
 def portable_rows(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
     """The rows that read options ask for; arguments as of `Engine.read`."""
     complete = seal(spark, with_session_settings(spark, with_facts_of_reads(spark, options)), FORMAT)
-    reader = spark.read.format(FORMAT).options(**complete)
+    reader = spark.read.format(source_in_python(spark)).options(**complete)
     if schema is not None:
         reader = reader.schema(schema)
     with delta_errors():

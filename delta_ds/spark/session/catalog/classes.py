@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "pydelta"
 _PROVIDER = f"{PACKAGE}.Provider"
+_NAMED_PROVIDER = f"{PACKAGE}.NamedProvider"
 _SERVICES = Path("META-INF", "services", "org.apache.spark.sql.sources.DataSourceRegister")
 _FOLDER = "pydelta-classes-"
 _CONNECT_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
@@ -104,12 +105,31 @@ def _publish(jvm: Jvm, provider: bool) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(code)
     if provider:
-        (folder / _SERVICES).parent.mkdir(parents=True)
-        (folder / _SERVICES).write_text(f"{_PROVIDER}\n", "utf-8")
+        _offer(folder, _PROVIDER)
     if on_path is None:
-        _loader(jvm).addURL(jvm.jvm.java.io.File(f"{folder}/").toURI().toURL())
+        _add(jvm, folder)
     if not is_published(jvm):
         raise NotNative("the driver's class loader does not look into a folder that was added to it")
+
+
+def publish_format(jvm: Jvm) -> None:
+    """Have Spark find the source of the name `delta` by the name `pydelta` too, in all sessions of the driver's JVM.
+
+    For a server whose sessions are all registered, after `publish`.
+
+    Raises
+    ------
+    NotNative
+        This Spark has no class loader that takes a folder.
+    """
+    folder = make_class_folder()
+    _offer(folder, _NAMED_PROVIDER)
+    _add(jvm, folder)
+
+
+def _offer(folder: Path, provider: str) -> None:
+    (folder / _SERVICES).parent.mkdir(parents=True)
+    (folder / _SERVICES).write_text(f"{provider}\n", "utf-8")
 
 
 def make_class_folder() -> Path:
@@ -180,6 +200,10 @@ def _compile(jvm: Jvm, texts: Mapping[str, str]) -> dict[str, Any]:
     compiler.setTargetVersion(8)
     compiler.compile(units)
     return dict(made)
+
+
+def _add(jvm: Jvm, folder: Path) -> None:
+    _loader(jvm).addURL(jvm.jvm.java.io.File(f"{folder}/").toURI().toURL())
 
 
 def _loader(jvm: Jvm) -> JavaValue:

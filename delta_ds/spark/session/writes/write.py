@@ -27,6 +27,7 @@ from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_in
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.session_conf import source_in_python
 from delta_ds.spark.base.table_names import FORMAT, path_option
 from delta_ds.spark.engines.monkeypatch import call_original
 from delta_ds.spark.engines.seam.choice import engine_of
@@ -159,7 +160,9 @@ def _carry_out(rows: DataFrame, writes: Writes, options: Mapping[str, str], *, o
     rows, options = pending
     spark = rows.sparkSession
     sealed = seal(spark, with_session_settings(spark, options), FORMAT)
-    writer = rows.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**sealed)
+    writer = (
+        rows.write.format(source_in_python(spark)).mode(OVERWRITE if overwrite else APPEND).options(**sealed)
+    )
     # The commit is made in a process of its own.
     with writes.reports() as folder, delta_errors():
         if folder is not None:

@@ -33,6 +33,8 @@ from delta_ds.spark.base.sql_grammar.statements import (
 )
 from delta_ds.spark.base.sql_grammar.tokens import Parameters, SqlSyntaxError, Tokens
 from delta_ds.spark.base.table_names import path_of_parts
+from delta_ds.spark.commands.delete import run_truncate
+from delta_ds.spark.commands.handle import open_name
 from delta_ds.spark.engines import monkeypatch
 from delta_ds.spark.session import integration
 from delta_ds.spark.sql.client.insert import insert
@@ -167,7 +169,7 @@ def _sql(original: Callable[..., Any], spark: Any, arguments: dict[str, Any]) ->
 def _run_own(call: Call, text: str) -> DataFrame | None:
     """Run a statement of Delta's own, or one that changes rows of a table by path; None for any other."""
     if not _OWN.search(text) and not _CHANGES_ROWS.search(text):
-        return None
+        return _truncate(call, text)
     parameters, problem = _parameters(call.args)
     try:
         statement = parse(text, parameters)
@@ -179,6 +181,22 @@ def _run_own(call: Call, text: str) -> DataFrame | None:
     if rows is None or path_of_parts(rows.target) is None:
         return None
     return execute_rows(Call(call.spark, None, call.frames), rows)
+
+
+def _truncate(call: Call, text: str) -> DataFrame | None:
+    """Run TRUNCATE TABLE of a path; None for any other statement, and for partitions, which Spark refuses."""
+    tokens = Tokens(text)
+    if not tokens.take("TRUNCATE", "TABLE"):
+        return None
+    try:
+        name = tokens.name()
+        tokens.end()
+    except SqlSyntaxError:
+        return None
+    if path_of_parts(name) is None:
+        return None
+    run_truncate(open_name(call.spark, dotted(name)))
+    return nothing(call.spark)
 
 
 def _answer(spark: SparkSession, statement: Statement) -> DataFrame:

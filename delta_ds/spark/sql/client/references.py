@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.base.sql_grammar.statements import SqlText
 
 
+_MOMENT = "moment"
 _CHANGES = ("TABLE_CHANGES", "TABLE_CHANGES_BY_PATH")
 
 # What of a query has come: nothing yet, FROM and what belongs to it, a step behind `|>`, another clause.
@@ -59,11 +60,18 @@ _BEFORE_ARGUMENT = ("(", ",", ">")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A table in a text, from one offset to another, and the read options that stand for it."""
+    """A table in a text, from one offset to another, and the read options that stand for it.
+
+    Attributes
+    ----------
+    moment
+        The expression of a timestamp that is no literal, and so not among the options.
+    """
 
     start: int
     end: int
     options: dict[str, str]
+    moment: str | None = field(default=None, repr=False)
 
 
 def find_references(text: str) -> list[Reference]:
@@ -159,7 +167,7 @@ class _Finder:
         if options is None:
             tokens.at = before
             return None
-        return Reference(start, tokens.token(-1).end, options)
+        return Reference(start, tokens.token(-1).end, options, options.pop(_MOMENT, None))
 
     def _skip_name(self) -> None:
         """Pass over a name, whose parts are no keywords."""
@@ -235,10 +243,27 @@ def _time_travel(tokens: Tokens) -> dict[str, str]:
     if (tokens.take("VERSION") or tokens.take("SYSTEM_VERSION")) and tokens.take("AS", "OF"):
         return {"versionAsOf": _constant(tokens)}
     if (tokens.take("TIMESTAMP") or tokens.take("SYSTEM_TIME")) and tokens.take("AS", "OF"):
+        if not tokens.follows("TIMESTAMP") and tokens.token().kind == "word":
+            return {_MOMENT: _moment(tokens)}
         tokens.take("TIMESTAMP")
         return {"timestampAsOf": tokens.string()}
     tokens.at = before
     return {}
+
+
+def _moment(tokens: Tokens) -> str:
+    """Read the call of a function, and intervals that are added or subtracted."""
+    start = tokens.token().start
+    tokens.name()
+    tokens.need("(")
+    if not tokens.follows(")"):
+        tokens.until()
+    tokens.need(")")
+    while tokens.take("+") or tokens.take("-"):
+        tokens.need("INTERVAL")
+        _ = tokens.string() if tokens.token().kind == "string" else tokens.number()
+        tokens.name()
+    return str(tokens.between(start, tokens.token(-1).end))
 
 
 def _is_changes(tokens: Tokens) -> bool:
@@ -299,13 +324,22 @@ class Call:
         pieces, done = [], 0
         for reference in references:
             name = f"_pydelta_{uuid.uuid4().hex}"
-            frames[name] = read(self.spark, reference.options)
+            frames[name] = read(self.spark, self._options(reference))
             pieces += [text[done : reference.start], name]
             done = reference.end
         plain = "".join([*pieces, text[done:]]).replace("{", "{{").replace("}", "}}")
         for name in frames:
             plain = plain.replace(name, f"{{{name}}}")
         return self._sql(plain, frames)
+
+    def _options(self, reference: Reference) -> dict[str, str]:
+        if reference.moment is None:
+            return reference.options
+        # Values in order are those of the whole text.
+        args = self.args if isinstance(self.args, Mapping) else None
+        asked = f"SELECT CAST({reference.moment} AS STRING)"
+        (row,) = call_original(self.spark, "sql", asked, args).collect()
+        return {**reference.options, "timestampAsOf": str(row[0])}
 
     def _sql(self, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
         found: DataFrame = call_original(self.spark, "sql", text, self.args, **frames)

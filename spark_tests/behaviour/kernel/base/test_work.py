@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_ds import DeltaLog, ProgressReport, add_listener
-from delta_ds.kernel.base import terminal
-from delta_ds.kernel.base.terminal import line_of
-from delta_ds.kernel.base.work import Work
+from delta_ds.kernel.base import work as work_module
+from delta_ds.kernel.base.work import Work, line_of
 from delta_ds.kernel.commands.fsck.command import check
 from delta_ds.kernel.commands.health import health
 from delta_ds.kernel.log import replay
@@ -32,8 +31,8 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     """A terminal on which also short work is shown."""
     screen = Screen()
     # What pytest captures takes the place of `sys.stderr` itself.
-    monkeypatch.setattr(terminal, "sys", SimpleNamespace(stderr=screen))
-    monkeypatch.setattr(terminal, "_FROM_S", 0.0)
+    monkeypatch.setattr(work_module, "sys", SimpleNamespace(stderr=screen))
+    monkeypatch.setattr(work_module, "_FROM_S", 0.0)
     monkeypatch.delenv("DELTA_DS_PROGRESS", raising=False)
     return screen
 
@@ -53,13 +52,13 @@ def test_a_terminal_shows_one_line_that_goes_away(screen: Screen) -> None:
 
 
 def test_what_is_done_soon_is_not_shown(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "_FROM_S", 60.0)
+    monkeypatch.setattr(work_module, "_FROM_S", 60.0)
     do()
     assert screen.getvalue() == ""
 
 
 def test_it_can_be_turned_off(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
-    with terminal.silence():
+    with work_module.silence():
         do()
     monkeypatch.setenv("DELTA_DS_PROGRESS", "off")
     do()
@@ -68,11 +67,11 @@ def test_it_can_be_turned_off(screen: Screen, monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_no_terminal_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
-    monkeypatch.setattr(terminal, "sys", SimpleNamespace(stderr=stream))
-    monkeypatch.setattr(terminal, "_FROM_S", 0.0)
+    monkeypatch.setattr(work_module, "sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setattr(work_module, "_FROM_S", 0.0)
     do()
     assert stream.getvalue() == ""
-    monkeypatch.setattr(terminal, "sys", SimpleNamespace(stderr=None))
+    monkeypatch.setattr(work_module, "sys", SimpleNamespace(stderr=None))
     do()
 
 
@@ -196,7 +195,7 @@ def test_no_command_shows_anything_where_nobody_looks(
     orders: DeltaLog, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = io.StringIO()
-    monkeypatch.setattr(terminal, "sys", SimpleNamespace(stderr=stream))
-    monkeypatch.setattr(terminal, "_FROM_S", 0.0)
+    monkeypatch.setattr(work_module, "sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setattr(work_module, "_FROM_S", 0.0)
     COMMANDS[name][0](orders)
     assert stream.getvalue() == ""

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import CommitFailedError, ConcurrentDeleteReadException
-from delta_ds.kernel.log.file_actions import canonical_path, canonical_paths
 from delta_ds.kernel.storage.open import open_storage
+from delta_ds.kernel.storage.uri import canonical_path, canonical_paths
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 

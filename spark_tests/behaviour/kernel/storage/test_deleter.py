@@ -124,7 +124,7 @@ OWN_AFFAIRS = {
     "kernel/storage/conditional_put.py", "kernel/storage/hdfs.py", "kernel/storage/coordination/storage.py",
     "kernel/storage/deleter.py",
     "kernel/log/cache.py", "spark/engines/classic/class_cache.py",  # their own entries, by their names
-    "kernel/commands/changes/net_memory.py", "reporting/mailbox.py",  # in a new temporary folder
+    "kernel/commands/changes/net_memory.py", "reporting/listeners.py",  # in a new temporary folder
     "spark/engines/classic/writer.py",  # the folder of its own write, which the deleter is asked about
 }  # fmt: skip
 DELETES = {

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
-from delta_ds.kernel.base import terminal
+from delta_ds.kernel.base import work as work_module
 from delta_ds.spark.base import progress
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF
 
@@ -34,8 +34,8 @@ class Screen(io.StringIO):
 def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     """A terminal on which also short work is shown."""
     screen = Screen()
-    monkeypatch.setattr(terminal, "sys", SimpleNamespace(stderr=screen))
-    monkeypatch.setattr(terminal, "_FROM_S", 0.0)
+    monkeypatch.setattr(work_module, "sys", SimpleNamespace(stderr=screen))
+    monkeypatch.setattr(work_module, "_FROM_S", 0.0)
     monkeypatch.setattr(progress, "_EVERY_S", 0.01)
     monkeypatch.delenv("DELTA_DS_PROGRESS", raising=False)
     return screen

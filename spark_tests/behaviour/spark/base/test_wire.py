@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.commands.dml.candidates import candidate_files, distinct_partitions
-from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite
-from delta_ds.kernel.commands.dml.plan import plan_dml, special_columns
+from delta_ds.kernel.commands.dml.plan import plan_dml, plan_file_rewrite, special_columns
 from delta_ds.kernel.commands.health import health
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, ZORDER, OptimizeRequest

@@ -146,13 +146,25 @@ def test_columns_values_and_functions_of_python_reach_the_server(client: Client,
     assert client(program, path) == [*counts, [(2, 7, "2=ü"), (5, 100, "q"), (6, 7, "0=ü"), (100, 2, None)]]
 
 
-def test_commands_with_columns_of_frames_are_left_to_the_client(client: Client, tmp_path: Path) -> None:
+def test_columns_of_frames_reach_the_server(client: Client, tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", {})
+
+    def program(spark: SparkSession) -> list[Any]:
+        table, source = _only_there(spark, path), spark.range(58, 62)
+        frame = table.toDF()
+        merge = table.merge(source, frame["id"] == source["id"]).whenMatchedDelete(frame["v"] > 580)
+        merge = merge.whenNotMatchedInsert(values={"id": source["id"], "v": source["id"] + 1})
+        return [tuple(found.collect()[0]) for found in (merge.execute(), table.delete(frame["s.a"] < 3))]
+
+    assert client(program) == [(3, 0, 1, 2), (3,)]
+
+
+def test_commands_with_columns_of_other_frames_are_left_to_the_client(client: Client, tmp_path: Path) -> None:
     path = make_table(tmp_path / "t", {})
 
     def program(spark: SparkSession) -> None:
-        source = spark.range(58, 62)
-        merge = _only_there(spark, path).alias("t").merge(source, F.col("t.id") == source["id"])
-        merge.whenMatchedDelete().execute()
+        table = _only_there(spark, path)
+        table.delete(table.toDF().where("id > 3")["id"] == 5)
 
     # Which cannot run them here.
     assert "'NoneType' object is not callable" in client.failure(program).text

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import delta_ds
 from delta_ds import DeltaLog, DeltaTable
+from delta_ds.exceptions import DeltaError
 from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
-from spark_tests.behaviour.spark.connect_server import Client, client_of_ours, connect_client
+from spark_tests.behaviour.spark.connect_server import (
+    Client,
+    another_session,
+    client_of_ours,
+    connect_client,
+)
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
@@ -76,3 +84,117 @@ def test_a_condition_means_what_the_settings_of_the_session_say(client: Client, 
         for one, text in ((4294967297, "x1"), (1, "a\\nb")):
             DeltaLog(tmp_path / str(number)).write(pa.table({"id": [one], "s": [text]}))
     assert client(program, str(tmp_path)) == [count for _, _, count in _MEANINGS.values()]
+
+
+# --- columns of frames
+
+
+def _of_table(table: DeltaTable) -> None:
+    frame = table.toDF()
+    table.delete((frame["id"] % 4 == 1) | (frame["s"]["a"] == 6) | (frame["s.a"] == 8))
+
+
+def _of_aliases(table: DeltaTable) -> None:
+    frame, aliased = table.toDF(), table.alias("q").toDF()
+    table.alias("q").update(frame["ID"] > 50, {"v": aliased["v"] + frame["id"], "p": F.upper(aliased["p"])})
+
+
+def _source(table: DeltaTable) -> DataFrame:
+    return table._handle.spark.range(30, 70).selectExpr("id", "id % 7 AS w")
+
+
+def _of_both_sides(table: DeltaTable) -> None:
+    frame, source = table.alias("t").toDF(), _source(table)
+    merge = table.alias("t").merge(source, frame["id"] == source["id"])
+    merge = merge.whenMatchedUpdate(source["w"] > frame["id"] % 5, {"v": frame["v"] + source["w"]})
+    merge = merge.whenMatchedDelete(source["w"] == 2).whenNotMatchedBySourceUpdate(
+        frame["v"] < 50, {"v": -frame["v"]}
+    )
+    merge.whenNotMatchedInsert(source["w"] < 4, {"id": source["id"], "v": source["w"] * 2}).execute()
+
+
+def _of_what_the_source_is_made_of(table: DeltaTable) -> None:
+    base = _source(table)
+    frame, source = table.toDF(), base.where("w > 1").alias("s")
+    merge = table.merge(source, frame["id"] == base["id"]).whenMatchedUpdate(set={"v": base["w"] + F.lit(1)})
+    merge.whenNotMatchedInsert(values={"id": base["id"], "v": source["w"]}).execute()
+
+
+def _of_a_source_alone(table: DeltaTable) -> None:
+    source = _source(table)
+    merge = table.alias("t").merge(source, F.col("t.id") == source["id"])
+    merge = merge.whenMatchedUpdate(set={"v": source["w"]})
+    merge.whenNotMatchedInsert(values={"id": source["id"]}).execute()
+
+
+_OF_FRAMES: dict[str, Callable[[DeltaTable], None]] = {
+    "of the table": _of_table,
+    "of aliases of it": _of_aliases,
+    "of both sides": _of_both_sides,
+    "of what the source is made of": _of_what_the_source_is_made_of,
+    "of the source alone": _of_a_source_alone,
+}
+
+
+def _run_of_frames(spark: SparkSession, command: str, path: str) -> None:
+    _OF_FRAMES[command](DeltaTable.forPath(spark, path))
+
+
+@pytest.mark.parametrize("layout", ["files are replaced", "marked, feed and ids"])
+@pytest.mark.parametrize("command", _OF_FRAMES)
+def test_columns_of_frames_mean_in_a_client_what_they_mean_in_a_classic_session(
+    spark: SparkSession, client: Client, tmp_path: Path, command: str, layout: str
+) -> None:
+    """Of those of the table that the command changes, and of those that its source is made of."""
+    classic, connect = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("classic", "connect"))
+    _run_of_frames(spark, command, classic)
+    client(_run_of_frames, command, connect)
+    left = [state_of(path) for path in (classic, connect)]
+    for each in left:
+        del each["parameters"]
+    assert left[0] == left[1]
+
+
+_STRANGERS: dict[str, Callable[[DeltaTable, DeltaTable], object]] = {
+    "a frame of another table": lambda table, other: table.delete(other.toDF()["id"] == 1),
+    "a frame made of the table's": lambda table, _: table.delete(table.toDF().where("id > 0")["id"] == 1),
+    "a frame of both sides": lambda table, _: (
+        table.merge(table.toDF().where("id = 1"), table._handle.given[-1]["id"] == 1)  # type: ignore[index]
+        .whenMatchedDelete()
+        .execute()
+    ),
+}
+
+
+@pytest.mark.parametrize("command", _STRANGERS)
+def test_columns_of_other_frames_are_refused_in_a_client(
+    client: Client, tmp_path: Path, command: str
+) -> None:
+    def program(spark: SparkSession, one: str, other: str) -> str:
+        try:
+            _STRANGERS[command](DeltaTable.forPath(spark, one), DeltaTable.forPath(spark, other))
+        except DeltaError as error:
+            return str(error.condition)
+        return "done"
+
+    paths = [make_table(tmp_path / name, {}) for name in ("one", "other")]
+    assert client(program, *paths) in ("CANNOT_RESOLVE_DATAFRAME_COLUMN", "AMBIGUOUS_COLUMN_REFERENCE")
+    assert [DeltaLog(path).open_snapshot().version for path in paths] == [2, 2]
+
+
+def test_every_session_of_a_client_runs_its_own_commands(client: Client, tmp_path: Path) -> None:
+    """What the server keeps for a command belongs to its session, whichever one is the client's active session."""
+
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        session = another_session()
+        delta_ds.register(session)
+        table = DeltaTable.forPath(session, path)
+        frame, source = table.toDF(), session.range(58, 62)
+        condition = frame["id"] == source["id"]
+        merge = table.merge(source, condition).whenMatchedDelete()
+        merge = merge.whenNotMatchedInsert(values={"id": source["id"], "v": source["id"] * 2})
+        counts = tuple(merge.execute().collect()[0])
+        return [counts, frame.count(), SparkSession.active() is spark]
+
+    path = make_table(tmp_path / "t", {})
+    assert client(program, path) == [(4, 0, 2, 2), 60, True]

@@ -367,6 +367,13 @@ class TestRows:
         }
 
 
+def test_a_table_by_path_is_truncated(client: Client, table: str) -> None:
+    assert client(lambda spark, path: run(spark, f"TRUNCATE TABLE delta.`{path}`"), table) == [[]]
+    assert (ids(table), last(table)) == ([], "TRUNCATE")
+    missing = client.failure(run, f"TRUNCATE TABLE delta.`{table}_not`")
+    assert isinstance(missing.recognised, NotADeltaTableError)
+
+
 class TestQueries:
     def test_tables_by_path_are_read(self, client: Client, table: str) -> None:
         def program(spark: SparkSession, path: str) -> list[Any]:
@@ -407,6 +414,22 @@ class TestQueries:
             2,
             ["id", "p", "v"],
         ]
+
+    def test_a_timestamp_may_be_computed(self, client: Client, table: str) -> None:
+        def program(spark: SparkSession, path: str) -> list[Any]:
+            when = DeltaLog(path).history()[-1]["timestamp"].isoformat()
+            spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 0")
+            texts = [
+                f"CAST('{when}' AS TIMESTAMP) t WHERE t.id >= 0",
+                f"to_timestamp('{when}') + INTERVAL '0' DAY - INTERVAL 0.0 SECOND",
+                "timestamp_micros(:moment) AS t",
+            ]
+            args = {"moment": int(DeltaLog(path).history()[-1]["timestamp"].timestamp() * 1_000_000)}
+            return [
+                spark.sql(f"SELECT * FROM delta.`{path}` TIMESTAMP AS OF {t}", args).count() for t in texts
+            ]
+
+        assert client(program, table) == [3, 3, 3]
 
     def test_a_frame_lives_on_without_its_session_s_views(self, client: Client, table: str) -> None:
         def program(spark: SparkSession, path: str) -> list[Any]:
@@ -462,8 +485,8 @@ class TestNotThere:
             ("CREATE TABLE delta.`{t}_new` (a INT) USING delta", ""),
             ("ALTER TABLE delta.`{t}` ADD COLUMNS (a INT)", ""),
             ("SHOW CREATE TABLE delta.`{t}`", ""),
-            ("TRUNCATE TABLE delta.`{t}`", ""),
-            ("SELECT * FROM delta.`{t}` TIMESTAMP AS OF current_timestamp()", "delta"),
+            ("TRUNCATE TABLE delta.`{t}` PARTITION (p = 1)", ""),
+            ("SELECT * FROM delta.`{t}` TIMESTAMP AS OF (SELECT current_timestamp())", "delta"),
         ],
     )
     def test_names_and_ddl_need_a_catalog_of_the_server(

@@ -1,6 +1,7 @@
 package pydelta;
 
 import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.ExternalCommandRunner;
 import org.apache.spark.sql.execution.command.ExternalCommandExecutor;
@@ -25,10 +26,12 @@ public final class Command extends ExternalCommandExecutor {
     public Seq output() { return ((Statement) runner()).columns; }
 
     public Seq run(SparkSession session) {
-        Dataset answer = (Dataset) Python.ask("run", session, new Object[] {command(), ((Statement) runner()).what});
+        Object answer = Python.ask("run", session, new Object[] {command(), ((Statement) runner()).what});
         VectorBuilder rows = new VectorBuilder();
-        if (answer != null) {
-            Object[] found = (Object[]) answer.collect();
+        if (answer instanceof String) {
+            rows.addOne(RowFactory.create(new Object[] {answer}));
+        } else if (answer != null) {
+            Object[] found = (Object[]) ((Dataset) answer).collect();
             for (int i = 0; i < found.length; i++) rows.addOne(found[i]);
         }
         return (Seq) rows.result();

@@ -71,7 +71,8 @@ public final class Streams extends Rule {
         org.apache.spark.sql.classic.SparkSession own = (org.apache.spark.sql.classic.SparkSession) session;
         org.apache.spark.sql.classic.SparkSession.setActiveSession(own);
         try {
-            return (TableProvider) DataSource.lookupDataSourceV2(SOURCE, own.sessionState().conf()).get();
+            return (TableProvider) DataSource.lookupDataSourceV2(PortableProvider.class.getName(),
+                own.sessionState().conf()).get();
         } finally {
             if (before.isDefined()) {
                 org.apache.spark.sql.classic.SparkSession.setActiveSession(

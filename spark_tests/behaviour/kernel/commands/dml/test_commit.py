@@ -18,8 +18,8 @@ from delta_ds.kernel.commands.dml.candidates import (
 )
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW, UPDATE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.file_rewrite import plan_file_rewrite, rewrite_changed_files
-from delta_ds.kernel.commands.dml.plan import check_changeable, plan_dml
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
+from delta_ds.kernel.commands.dml.plan import check_changeable, plan_dml, plan_file_rewrite
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.options.session_facts import CODEC, RECORDS_PER_FILE, SessionFacts
 from delta_ds.kernel.format.options.settings import OPTIMIZE_WRITE

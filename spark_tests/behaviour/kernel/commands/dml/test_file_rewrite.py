@@ -23,8 +23,8 @@ from delta_ds.kernel.commands.dml import column_rewrite, file_rewrite
 from delta_ds.kernel.commands.dml.candidates import candidate_files
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, NONE, ROW, UPDATE, ChangedRows
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
-from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
-from delta_ds.kernel.commands.dml.plan import plan_dml
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
+from delta_ds.kernel.commands.dml.plan import FileRewrite, plan_dml, plan_file_rewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import Scan

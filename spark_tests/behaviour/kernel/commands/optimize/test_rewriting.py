@@ -17,7 +17,7 @@ from delta_ds.kernel.commands.optimize import rewriting
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.rewriting import read_rows, rewrite_plan
 from delta_ds.kernel.files.read import data_file
-from delta_ds.kernel.files.read.decoding import BATCH_ROWS
+from delta_ds.kernel.files.read.data_file import BATCH_ROWS
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.log.snapshot import open_snapshot
 from spark_tests.behaviour.kernel.commands.whole_tables import ids, rows

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.files.read import decoding
+from delta_ds.kernel.files.read import data_file
 from delta_ds.kernel.files.read.data_file import DataFile
 from delta_ds.kernel.files.read.file_columns import Layouts, output_schema
 from delta_ds.kernel.files.read.matching import Matching
@@ -134,7 +134,7 @@ def _cases(draw: st.DrawFn) -> Case:
 def _steps(steps: dict[str, int]) -> Iterator[None]:
     with ExitStack() as stack:
         for name, value in steps.items():
-            stack.enter_context(mock.patch.object(decoding, name, value))
+            stack.enter_context(mock.patch.object(data_file, name, value))
         yield
 
 
@@ -251,9 +251,9 @@ def test_a_column_may_leave_its_dictionary_and_row_groups_may_grow(tmp_path: Pat
     with _steps({"_FEW_ROWS": 1, "BATCH_ROWS": 50}):
         metadata = pq.read_metadata(tmp_path / piece.path)
         groups = [metadata.row_group(0), metadata.row_group(1)]
-        assert decoding.small_dictionaries(groups[0], [0]) == ["s"]
-        assert decoding.batch_rows(groups[:1], [0]) == 1 << 20
-        assert decoding.batch_rows(groups, [0]) == 50
+        assert data_file.small_dictionaries(groups[0], [0]) == ["s"]
+        assert data_file.rows_at_a_time(groups[:1], [0]) == 1 << 20
+        assert data_file.rows_at_a_time(groups, [0]) == 50
         batches = list(read_slice(open_storage(str(tmp_path)), Layouts(plan), piece, None, False))
     assert pa.Table.from_batches(batches)["s"].to_pylist() == texts
     assert max(batch.num_rows for batch in batches) == 50

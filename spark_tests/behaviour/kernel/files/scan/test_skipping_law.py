@@ -33,7 +33,8 @@ from delta_ds.kernel.format.schema.types import (
     DecimalType,
     StructType,
 )  # fmt: skip
-from delta_ds.kernel.format.values.statistics import StatisticsLeaf, has_bounds
+from delta_ds.kernel.format.values.statistics import StatisticsLeaf
+from delta_ds.kernel.format.values.statistics_json import has_bounds
 from spark_tests.behaviour.kernel.files.scan.tables import (
     MemoryFiles,
     foreign_statistics,

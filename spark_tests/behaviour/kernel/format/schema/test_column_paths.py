@@ -15,9 +15,8 @@ from delta_ds.kernel.format.schema.column_paths import (
     quote,
     resolve,
     show,
-    walk,
 )
-from delta_ds.kernel.format.schema.types import LONG, ArrayType, MapType, StructType
+from delta_ds.kernel.format.schema.types import LONG, ArrayType, MapType, StructType, walk
 from spark_tests.behaviour.kernel.format.schema.schemas import SCHEMAS, struct
 from spark_tests.full_form import examples
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.schema.column_mapping import assign, strip
-from delta_ds.kernel.format.schema.column_paths import find, walk
+from delta_ds.kernel.format.schema.column_paths import find
 from delta_ds.kernel.format.schema.evolution import as_nullable, merge_schemas, reuse_column_ids
 from delta_ds.kernel.format.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.format.schema.types import (
@@ -19,6 +19,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    walk,
 )
 from spark_tests.behaviour.kernel.format.schema.schemas import SCHEMAS, struct, typed
 from spark_tests.full_form import examples

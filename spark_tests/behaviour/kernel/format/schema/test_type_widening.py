@@ -16,7 +16,6 @@ from delta_ds.kernel.format.schema.types import (
     DecimalType,
     MapType,
 )
-from delta_ds.kernel.transaction.alter.schema_change import is_widening_enabled
 from spark_tests.behaviour.kernel.format.schema.schemas import struct, typed
 from spark_tests.behaviour.kernel.states import table_state
 
@@ -87,8 +86,8 @@ def test_nothing_is_noted_where_nothing_widened() -> None:
 
 def test_property_without_the_feature_is_refused() -> None:
     schema, on = struct(a="integer"), {"delta.enableTypeWidening": "true"}
-    assert is_widening_enabled(table_state(schema, properties=on, features=["typeWidening"]))
-    assert is_widening_enabled(table_state(schema, properties=on, features=["typeWidening-preview"]))
-    assert not is_widening_enabled(table_state(schema, features=["typeWidening"]))
+    assert table_state(schema, properties=on, features=["typeWidening"]).widens_types
+    assert table_state(schema, properties=on, features=["typeWidening-preview"]).widens_types
+    assert not table_state(schema, features=["typeWidening"]).widens_types
     with pytest.raises(UnsupportedOperationError):
-        is_widening_enabled(table_state(schema, properties=on))
+        _ = table_state(schema, properties=on).widens_types

@@ -9,7 +9,6 @@ import pytest
 
 from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.format.schema.column_mapping import assign
-from delta_ds.kernel.format.schema.column_paths import walk
 from delta_ds.kernel.format.schema.types import (
     INTEGER,
     LONG,
@@ -19,6 +18,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    walk,
 )
 from delta_ds.kernel.transaction.write import schema_enforcement
 from delta_ds.kernel.transaction.write.intent import batch_intent

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.commands.merge.evolution import evolved_schema
+from delta_ds.kernel.commands.merge.plan import evolved_schema
 from delta_ds.kernel.format.schema.types import (
     BOOLEAN,
     DATE,

@@ -26,7 +26,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
 )
-from delta_ds.spark.base.filters import Needed, bound_filters, needed_of, usable_parts
+from delta_ds.spark.base.query_needs import Needed, bound_filters, needed_of, usable_parts
 from spark_tests.behaviour.spark.connect_server import Client, connect_client
 
 if TYPE_CHECKING:
@@ -430,6 +430,44 @@ def test_queries_on_a_persistent_frame_find_its_rows_in_memory(client: Client, t
         return [*found, query.count()]
 
     assert client(program, _table(tmp_path / "t")) == [True, False, 4]
+
+
+@pytest.mark.connect
+@pytest.mark.slow
+@pytest.mark.long
+def test_every_query_of_a_frame_reads_the_newest_version(client: Client, tmp_path: Path) -> None:
+    """Whatever it needs of the frame; but for a version that is given, and for rows that the server keeps."""
+
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        import delta_ds
+
+        delta_ds.register(spark)
+        reader = spark.read.format("pydelta")
+        newest, first, kept = reader.load(path), reader.option("versionAsOf", 1).load(path), reader.load(path)
+        kept = kept.where("id >= 0").persist()
+        found = []
+        for _ in range(2):
+            for frame in (newest, first, kept):
+                frame.schema  # noqa: B018 - which the server analyses, and keeps the plan of
+                ways = [
+                    len(frame.collect()),
+                    frame.count(),
+                    frame.where("id >= 0").count(),
+                    len(frame.toPandas()),
+                ]
+                found.append([*ways, frame.union(frame).count() / 2])
+            more = DeltaLog(path).snapshot().scan().to_arrow().slice(0, 3)
+            DeltaLog(path).write(more)
+        kept.unpersist()
+        return [
+            *found,
+            newest.sameSemantics(newest),
+            newest.where("id > 1").semanticHash() == newest.where("id > 1").semanticHash(),
+            newest.sameSemantics(newest.where("id > 1")),
+        ]
+
+    ten, more = [10] * 5, [13] * 5
+    assert client(program, _table(tmp_path / "t")) == [ten, ten, ten, more, ten, ten, True, True, False]
 
 
 @pytest.mark.connect

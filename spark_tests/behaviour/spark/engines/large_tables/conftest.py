@@ -12,7 +12,7 @@ from delta_ds.kernel.log.segment import LogSegment, find_segment
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
 from delta_ds.spark.base.session_conf import LARGE_TABLE_CONF
-from delta_ds.spark.engines.large_tables import part_jobs
+from delta_ds.spark.engines import large_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def every_table_is_large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The numbers of parts that jobs had."""
     parts: list[int] = []
-    load_head, map_in_tasks = part_jobs.load_head, part_jobs.map_in_tasks
+    load_head, map_in_tasks = large_tables.load_head, large_tables.map_in_tasks
 
     def with_checkpoint(storage: Storage, segment: LogSegment) -> object:
         if segment.checkpoint is None:
@@ -35,8 +35,8 @@ def every_table_is_large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
         parts.append(len(found))
         return map_in_tasks(spark, function, found)
 
-    monkeypatch.setattr(part_jobs, "load_head", with_checkpoint)
-    for module in (part_jobs, part_jobs):
+    monkeypatch.setattr(large_tables, "load_head", with_checkpoint)
+    for module in (large_tables,):
         monkeypatch.setattr(module, "map_in_tasks", counted)
     spark.conf.set(LARGE_TABLE_CONF, "0")
     yield parts

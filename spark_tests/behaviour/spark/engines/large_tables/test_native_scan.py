@@ -13,7 +13,7 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
 from delta_ds.spark.base.session_conf import LARGE_TABLE_CONF
-from delta_ds.spark.engines.large_tables import part_jobs
+from delta_ds.spark.engines import large_tables
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.spark.engines.classic.test_scan import *  # noqa: F403
 from spark_tests.behaviour.spark.engines.classic.test_scan import index_of, listed, read
@@ -90,7 +90,7 @@ def test_tasks_without_the_package_leave_it_to_the_driver(
     def fail(*_: object) -> list[bytes]:
         raise RuntimeError("... ModuleNotFoundError: No module named 'delta_ds' ...")
 
-    monkeypatch.setattr(part_jobs, "map_in_tasks", fail)
+    monkeypatch.setattr(large_tables, "map_in_tasks", fail)
     with caplog.at_level(logging.WARNING, "delta_ds"):
         assert listed(read(spark, partitioned).where("id = 5")) == 1
     (line,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("distributed_planning")]
@@ -103,7 +103,7 @@ def test_a_failure_of_another_kind_is_the_users(
     def fail(*_: object) -> list[bytes]:
         raise DeltaError("the store does not answer")
 
-    monkeypatch.setattr(part_jobs, "map_in_tasks", fail)
+    monkeypatch.setattr(large_tables, "map_in_tasks", fail)
     with pytest.raises(Exception, match="the store does not answer"):
         read(spark, partitioned).collect()
 

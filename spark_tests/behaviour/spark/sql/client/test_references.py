@@ -37,6 +37,25 @@ def test_a_table_by_path_is_found_with_its_options(
 
 
 @pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("current_timestamp() t WHERE a = 1", "current_timestamp()"),
+        ("now() - INTERVAL 1 DAY AS t, delta.`/q`", "now() - INTERVAL 1 DAY"),
+        ("date_sub(current_date(), 1) + interval '2' hours)", "date_sub(current_date(), 1) + interval '2' hours"),
+        ("CAST('2024-01-01' AS TIMESTAMP) JOIN a USING (id)", "CAST('2024-01-01' AS TIMESTAMP)"),
+    ],
+)  # fmt: skip
+def test_a_call_in_the_place_of_a_timestamp_is_its_moment(text: str, moment: str) -> None:
+    found = find_references(f"SELECT * FROM (SELECT * FROM delta.`/p` FOR SYSTEM_TIME AS OF {text}")
+    assert (found[0].options, found[0].moment) == (P, moment)
+
+
+@pytest.mark.parametrize("text", ["(SELECT 1)", "now() - x", "current_timestamp", "1 + 1"])
+def test_any_other_expression_of_a_timestamp_is_left_to_spark(text: str) -> None:
+    assert find_references(f"SELECT * FROM delta.`/p` TIMESTAMP AS OF {text}") == []
+
+
+@pytest.mark.parametrize(
     ("text", "paths"),
     [
         ("SELECT 1 FROM (delta.`/a` a JOIN delta.`/b` b ON a.id = b.id)", "/a /b"),
@@ -127,7 +146,6 @@ def test_a_column_is_never_taken_for_a_table(query: str, expression: str) -> Non
         "SELECT 'FROM delta.`/p`', \"FROM delta.`/p`\", `FROM delta./p`",
         "SELECT * FROM table_changes('sales', 0)",
         "SELECT * FROM table_changes(:t, 0)",
-        "SELECT * FROM delta.`/p` TIMESTAMP AS OF current_timestamp()",
         "SELECT * FROM",
     ],
 )

@@ -1,4 +1,6 @@
-"""Jobs whose tasks each take a part of a checkpoint and answer with a table.
+"""Tables whose logs are too long for the driver: which they are, and what the tasks of Spark jobs plan for them.
+
+Each task takes a part of a checkpoint and answers with a table.
 
 The files of a large table that VACUUM must leave: tasks name them from the checkpoint, the driver keeps hashes.
 
@@ -15,19 +17,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from delta_ds.conditions.options import INVALID_CONF_VALUE
+from delta_ds.events.spark import DISTRIBUTED_PLANNING_NOT_USED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.vacuum.command import exactly_needed
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
 from delta_ds.kernel.files.scan.skipping import part_filter
 from delta_ds.kernel.files.write.live_adds import with_statistics_text
+from delta_ds.kernel.format.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.file_selection import select
-from delta_ds.kernel.log.parts import Part, parts_for_tasks
+from delta_ds.kernel.log.parts import Part, holds_actions, parts_for_tasks
 from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.log.segment import LogFileGoneError
-from delta_ds.spark.base.kinds.environment import explain_failure
+from delta_ds.spark.base.kinds.environment import explain_failure, tasks_problem
 from delta_ds.spark.base.kinds.frames import map_in_arrow
-from delta_ds.spark.engines.large_tables.bound import driver_plans, is_large
+from delta_ds.spark.base.session_conf import LARGE_TABLE_CONF, LARGE_TABLE_FILES
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
@@ -36,10 +41,8 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.commands.vacuum.references import Needed
     from delta_ds.kernel.format.expressions.tree import Expression
-    from delta_ds.kernel.log.parts import Part
     from delta_ds.kernel.log.segment import LogListing
     from delta_ds.kernel.log.snapshot import Snapshot
-
 
 _T = TypeVar("_T")
 
@@ -224,3 +227,43 @@ def _with_text(
     spark: SparkSession, files_of: Callable[[Part], pa.Table], parts: Sequence[Part]
 ) -> list[pa.Table]:
     return map_in_tasks(spark, lambda part: with_statistics_text(files_of(part)), parts)
+
+
+# --- which tables are large: those whose log the driver does not read by itself
+
+
+def is_large(spark: SparkSession, snapshot: Snapshot) -> bool:
+    """Whether the files of a version are to be found by the tasks of a job; see `LARGE_TABLE_CONF`.
+
+    Not where its files are known already, nor where tasks cannot run this package, which is logged.
+
+    Raises
+    ------
+    InvalidOptionError
+        The setting is no number.
+    """
+    if snapshot.is_loaded or snapshot.selection is not None:
+        return False
+    sidecars = snapshot.table_state.supports(V2_CHECKPOINT)
+    try:
+        if not holds_actions(snapshot.storage, snapshot.segment, _bound(spark), sidecars=sidecars):
+            return False
+    except UnreadableCheckpointError:
+        return False  # the driver takes an older one, and says so
+    reason = tasks_problem(spark)
+    if reason is not None:
+        driver_plans(snapshot, reason)
+    return reason is None
+
+
+def driver_plans(snapshot: Snapshot, reason: str) -> None:
+    """Log why the driver reads the log of a large table by itself."""
+    DISTRIBUTED_PLANNING_NOT_USED.log(table=snapshot.storage.url, reason=reason)
+
+
+def _bound(spark: SparkSession) -> int:
+    text = str(spark.conf.get(LARGE_TABLE_CONF, str(LARGE_TABLE_FILES)))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise INVALID_CONF_VALUE(setting=LARGE_TABLE_CONF, value=text, reason=error) from error

@@ -21,8 +21,8 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
-from delta_ds.kernel.commands.blame import blame as commits
-from delta_ds.kernel.commands.blame.blame import BLAME_FIELDS, Blame
+from delta_ds.kernel.commands import blame as commits
+from delta_ds.kernel.commands.blame import BLAME_FIELDS, Blame
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.restore import restore

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import CorruptLogFileError, NotADeltaTableError
 from delta_ds.kernel.storage.local import LocalStorage
-from delta_ds.kernel.transaction.current import Current
+from delta_ds.kernel.transaction.table_log import Current
 from spark_tests.behaviour.kernel.transaction.tables import (
     add,
     info,
