@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_tests.engines.interop import postgres
+from spark_tests.engines.interop.application import Application
 from spark_tests.engines.interop.delta_spark import JARS, SETTINGS, jars_at
 
 pytestmark = pytest.mark.interop
@@ -91,3 +93,34 @@ def test_either_uses_the_entries_of_the_other(tmp_path: Path) -> None:
         assert (answers[1], answers[2]) == ([["1", "a"], ["2", "b"]], [["2"]])
         assert (answers[5], answers[6]) == ([["2"], ["3"]], [["7"]])
         assert (tmp_path / f"{name}_outside" / "_delta_log").exists()
+
+
+@pytest.mark.slow
+def test_applications_of_both_share_a_metastore_on_postgres(tmp_path: Path) -> None:
+    pytest.importorskip("delta", reason="delta-spark is not installed here: run make test-interop")
+    of_delta = {name: SETTINGS[name] for name in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")}
+    of_delta |= {"spark.databricks.delta.snapshotPartitions": "1", **jars_at(os.environ.get(JARS, ""))}
+    with postgres.running() as metastore:
+        with Application(tmp_path, {**metastore, **postgres.MAKES_TABLES}, ours=True) as maker:
+            maker.make_metastore()
+        with (
+            Application(tmp_path, metastore, ours=True) as ours,
+            Application(tmp_path, {**metastore, **of_delta}, ours=False) as theirs,
+        ):
+            ours.sql("CREATE SCHEMA shop")
+            ours.sql("CREATE TABLE shop.a (id INT, p STRING) USING delta PARTITIONED BY (p)")
+            theirs.sql("INSERT INTO shop.a VALUES (1, 'x'), (2, 'y')")
+            ours.sql("ALTER TABLE shop.a ADD COLUMN n INT")
+            theirs.sql("UPDATE shop.a SET n = 7 WHERE id = 1")
+            assert ours.sql("SELECT * FROM shop.a ORDER BY id") == [["1", "x", "7"], ["2", "y", "None"]]
+            ours.sql("ALTER TABLE shop.a RENAME TO shop.renamed")
+            assert theirs.sql("SELECT count(*) FROM shop.renamed") == [["2"]]
+            theirs.sql("CREATE TABLE shop.plain USING parquet AS SELECT 1 AS id")
+            theirs.sql("CREATE TABLE shop.b USING delta AS SELECT 5 AS id")
+            ours.sql("INSERT INTO shop.plain VALUES (2)")
+            ours.sql("INSERT INTO shop.b VALUES (6)")
+            assert theirs.sql("SELECT sum(id) FROM shop.plain UNION ALL SELECT sum(id) FROM shop.b") == [
+                ["3"], ["11"],
+            ]  # fmt: skip
+            theirs.sql("DROP TABLE shop.renamed")
+            assert sorted(row[1] for row in ours.sql("SHOW TABLES IN shop")) == ["b", "plain"]
