@@ -135,17 +135,17 @@ def connect_server(
         Delta's SQL cannot be put into sessions of this Spark; the message says why.
     """
     with registered_session({**(settings or {}), _ADDRESS: host, _PORT: str(port)}) as spark:
-        from delta_ds.spark.sql.client_calls import serve_clients
+        from delta_ds.spark.sql.client_calls import serving_clients
 
-        serve_clients(spark)
         jvm: Any = spark._jvm
         services, none = jvm.org.apache.spark.sql.connect.service, jvm.scala.Option.empty()
         service = getattr(getattr(services, "SparkConnectService$"), "MODULE$")
-        service.start(spark.sparkContext._jsc.sc())
-        try:
-            yield f"sc://{host}:{service.localPort()}"
-        finally:
-            service.stop(none, none)
+        with serving_clients(spark):
+            service.start(spark.sparkContext._jsc.sc())
+            try:
+                yield f"sc://{host}:{service.localPort()}"
+            finally:
+                service.stop(none, none)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ CATALOG_CLASS = "pydelta.Catalog"
 CLIENT_CALLS_CONF = "spark.pydelta.clientCalls"
 CLIENT_CALLS = "1"
 # The data source in Python on such a server, where the format `pydelta` is Spark's own reader and writer.
-_SOURCE_CLASS = "pydelta.PortableProvider"
+SOURCE_CLASS = "pydelta.PortableProvider"
 
 # How often a command that is a pure function of the table is done again after a conflict.
 RETRIES_CONF = "spark.pydelta.retries"
@@ -67,7 +67,7 @@ def is_served(spark: SparkSession) -> bool:
 
 def source_in_python(spark: SparkSession) -> str:
     """The name that Spark finds the data source in Python by."""
-    return _SOURCE_CLASS if is_served(spark) else FORMAT
+    return SOURCE_CLASS if is_served(spark) else FORMAT
 
 
 def is_set(spark: SparkSession | None, name: str, default: bool) -> bool:

@@ -53,7 +53,7 @@ _Patch: TypeAlias = tuple[type, str, _Concerns, monkeypatch.Handler]
 _lock = threading.Lock()
 _sessions: WeakSet[SparkSession] = WeakSet()
 _connect_ids: set[str] = set()
-# Those of them whose tables the data source reads: their server has no catalog of ours.
+# Those of them whose tables the data source reads: their server has no catalog of ours, or the options are secrets.
 _read_by_source: set[str] = set()
 # Those whose server is one of ours, which reads and writes by itself what holds no secret.
 _served: set[str] = set()
@@ -67,10 +67,10 @@ def install(spark: SparkSession) -> None:
         state.install(is_connect(spark))
         if is_connect(spark):
             _connect_ids.add(spark.session_id)  # type: ignore[attr-defined]
-            if not has_catalog(spark):
-                _read_by_source.add(spark.session_id)  # type: ignore[attr-defined]
             if is_served(spark):
                 _served.add(spark.session_id)  # type: ignore[attr-defined]
+            if not has_catalog(spark) or is_served(spark):
+                _read_by_source.add(spark.session_id)  # type: ignore[attr-defined]
         else:
             spark.conf.set(MARK, "true")
         _sessions.add(spark)

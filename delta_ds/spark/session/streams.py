@@ -6,7 +6,8 @@ a stream without a word, has no streams of tables by path, and refuses output mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
@@ -87,7 +88,6 @@ def patches(
 
 
 def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
-    reader.format(source_in_python(state.stream_reader_session(reader)))
     if arguments.get("schema") is not None:
         reader.schema(arguments["schema"])
     reader.options(**arguments.get("options", {}))
@@ -99,8 +99,18 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
         complete = seal(session, complete, FORMAT)
     reader.options(**{name: text for name, text in complete.items() if text != given.get(name)})
     path = arguments.get("path")
-    with delta_errors(), active(session):
+    with delta_errors(), active(session), _by_name_of_source(reader, session):
         return monkeypatch.call_original(reader, "load", path if complete.get("path") == path else None)
+
+
+@contextmanager
+def _by_name_of_source(target: Any, session: Any) -> Iterator[None]:
+    """Within the block, a reader or writer is one of the data source; it is one of ours again after it."""
+    target.format(source_in_python(session))
+    try:
+        yield
+    finally:
+        target.format(FORMAT)
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
@@ -118,7 +128,6 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     spec = state.stream_writer_state(writer)
     options = with_path(spec.options, arguments.get("path"), "start")
     session = state.stream_writer_session(writer)
-    writer.format(source_in_python(session))
     complete = seal(
         session, sink_options(session, options, spec.mode, spec.partition_by, spec.cluster_by), FORMAT
     )
@@ -126,7 +135,7 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
         if text != options.get(name):
             writer.option(name, text)
     path = arguments.get("path")
-    with delta_errors(), active(session):
+    with delta_errors(), active(session), _by_name_of_source(writer, session):
         return monkeypatch.call_original(writer, "start", path if complete.get("path") == path else None)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.operations import DELETE, MERGE, UPDATE
@@ -20,7 +21,7 @@ from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.commands.update import run_update
 from delta_ds.spark.engines.classic.jvm import Jvm, compile_class
 from delta_ds.spark.engines.connect.connect_bridge import call_function
-from delta_ds.spark.session.catalog.classes import publish_format
+from delta_ds.spark.session.catalog.classes import published_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from delta_ds.spark.base.kinds.java_object import JavaObject
 
 
-def serve_clients(spark: SparkSession) -> None:
-    """Let clients of this JVM's server of Spark Connect call this process, in sessions that are made from now on.
+@contextmanager
+def serving_clients(spark: SparkSession) -> Iterator[None]:
+    """Within the block, clients of this JVM's server of Spark Connect call this process, in sessions that are made there.
 
     The format `pydelta` then names the source that `delta` names, so that their reads and writes are those of a classic
     session. It would be the data source in Python otherwise.
@@ -46,10 +48,11 @@ def serve_clients(spark: SparkSession) -> None:
     """
     jvm = Jvm.of(spark)
     compile_class(jvm.jvm, jvm.gateway, "ClientCalls").serve()
-    publish_format(jvm)
     # Sessions of clients begin with the context's settings.
     spark.sparkContext._jsc.sc().conf().set(CLIENT_CALLS_CONF, CLIENT_CALLS)
     spark.conf.set(CLIENT_CALLS_CONF, CLIENT_CALLS)
+    with published_format(jvm):
+        yield
 
 
 def answer_call(spark: SparkSession, call: JavaObject) -> str:

@@ -244,6 +244,68 @@ def test_a_registered_client_s_secrets_are_not_in_plans(server: Client, tmp_path
     assert server(program, str(tmp_path / "t")) == [3, False]
 
 
+def test_a_read_with_secrets_is_of_the_newest_version(server: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        session = another_session()
+        delta_ds.register(session)
+        secret = {"fs.s3a.secret.key": "verysecret"}
+        session.range(3).write.format("pydelta").save(path)
+        read = session.read.format("pydelta").options(**secret).load(path)
+        counts = [read.count()]
+        session.range(3, 5).write.format("pydelta").mode("append").save(path)
+        counts.append(read.count())
+        read.write.format("pydelta").save(f"{path}-copy")
+        return [*counts, len(read.collect()), session.read.format("pydelta").load(f"{path}-copy").count()]
+
+    assert server(program, str(tmp_path / "t")) == [3, 5, 5, 5]
+
+
+def test_a_stream_writer_that_failed_is_still_one_of_ours(server: Client, tmp_path: Path) -> None:
+    """Otherwise nobody would keep secrets out of what it says next."""
+
+    def program(spark: SparkSession, folder: str) -> list[Any]:
+        session = another_session()
+        delta_ds.register(session)
+        session.range(3).write.format("pydelta").save(f"{folder}/t")
+        reader: Any = session.readStream.format("pydelta")
+        writer: Any = reader.load(f"{folder}/t").writeStream.format("pydelta").trigger(availableNow=True)
+        try:
+            writer.start(f"{folder}/copy")
+            failed = False
+        except Exception:
+            failed = True
+        writer = writer.option("checkpointLocation", f"{folder}/c").option("fs.s3a.secret.key", "verysecret")
+        assert writer.start(f"{folder}/copy").awaitTermination(SECONDS)
+        return [
+            failed,
+            writer._write_proto.format,
+            reader._options.get("format", reader._format),
+            "verysecret" in str(writer._write_proto),
+            session.read.format("pydelta").load(f"{folder}/copy").count(),
+        ]
+
+    assert server(program, str(tmp_path)) == [True, "pydelta", "pydelta", False, 3]
+
+
+def test_values_of_row_commands_may_be_subqueries(server: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, folder: str) -> list[Any]:
+        session = another_session()
+        session.range(6).write.format("delta").save(f"{folder}/t")
+        session.range(10).selectExpr("id AS k").write.format("delta").save(f"{folder}/other")
+        other = session.read.format("delta").load(f"{folder}/other")
+        table = DeltaTable.forPath(session, f"{folder}/t")
+        most = other.selectExpr("max(k)").scalar()
+        table.update("id = 3", {"id": most})
+        source = session.range(20, 21).selectExpr("id AS s")
+        merge = table.merge(source, "id = s")
+        merge.whenNotMatchedInsert(values={"id": other.selectExpr("max(k) + 1").scalar()}).execute()
+        rows = sorted(row.id for row in table.toDF().collect())
+        table.delete(other.where("k > 8").exists())
+        return [rows, table.toDF().count()]
+
+    assert server(program, str(tmp_path)) == [[0, 1, 2, 4, 5, 9, 10], 0]
+
+
 def _condition(call: Callable[[], Any]) -> str:
     try:
         call()

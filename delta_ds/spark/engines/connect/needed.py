@@ -27,6 +27,7 @@ from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.query_needs import NEEDED, TARGET_FORMAT, Needed
+from delta_ds.spark.base.session_conf import SOURCE_CLASS
 from delta_ds.spark.base.table_names import is_ours
 from delta_ds.spark.engines.connect.conditions import conditions_in, path_of_name
 
@@ -237,7 +238,7 @@ def _note_read(read: Any, wanted: _Wanted | None, found: _Reads) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    return is_ours(name) or name == TARGET_FORMAT
+    return is_ours(name) or name in (TARGET_FORMAT, SOURCE_CLASS)
 
 
 # --- relations

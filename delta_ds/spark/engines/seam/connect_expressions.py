@@ -220,7 +220,9 @@ def _names_in(spark: SparkSession, expressions: Iterable[object]) -> Iterator[tu
         if isinstance(expression, Column):
             tree = expression.to_plan(spark.client)  # type: ignore[operator]
             for message in _messages(tree):
-                if "plan_id" in message.DESCRIPTOR.fields_by_name and message.HasField("plan_id"):
+                field = message.DESCRIPTOR.fields_by_name.get("plan_id")
+                # That of a subquery is always there.
+                if field is not None and (not field.has_presence or message.HasField("plan_id")):
                     yield message.DESCRIPTOR.name, message.plan_id
 
 
@@ -244,7 +246,8 @@ def _renamed_class() -> type:
         def to_plan(self, session: Any) -> Any:
             tree = self._expression.to_plan(session)
             for message in _messages(tree):
-                if message.DESCRIPTOR.name == _COLUMN and message.plan_id in self._plans:
+                named = message.DESCRIPTOR.name == _COLUMN and message.HasField("plan_id")
+                if named and message.plan_id in self._plans:
                     message.ClearField("plan_id")
                     message.unparsed_identifier = f"{self._qualifier}.{message.unparsed_identifier}"
             return tree

@@ -14,7 +14,8 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,8 +113,9 @@ def _publish(jvm: Jvm, provider: bool) -> None:
         raise NotNative("the driver's class loader does not look into a folder that was added to it")
 
 
-def publish_format(jvm: Jvm) -> None:
-    """Have Spark find the source of the name `delta` by the name `pydelta` too, in all sessions of the driver's JVM.
+@contextmanager
+def published_format(jvm: Jvm) -> Iterator[None]:
+    """Within the block, Spark finds the source of the name `delta` by `pydelta` too, in all sessions of the JVM.
 
     For a server whose sessions are all registered, after `publish`.
 
@@ -125,6 +127,10 @@ def publish_format(jvm: Jvm) -> None:
     folder = make_class_folder()
     _offer(folder, _NAMED_PROVIDER)
     _add(jvm, folder)
+    try:
+        yield
+    finally:
+        (folder / _SERVICES).unlink(missing_ok=True)  # Spark looks there each time
 
 
 def _offer(folder: Path, provider: str) -> None:
