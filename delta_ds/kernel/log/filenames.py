@@ -68,6 +68,18 @@ _NAME = re.compile(
 )
 
 
+def names_version(name: str) -> bool:
+    """Whether a file of `_delta_log` makes a table of its folder: it is a commit or a checkpoint.
+
+    >>> names_version("00000000000000000000.json")
+    True
+    >>> names_version("_last_checkpoint")
+    False
+    """
+    match = _NAME.fullmatch(name)
+    return match is not None and match["checksum"] is None and match["end"] is None
+
+
 def parse_name(status: FileStatus) -> LogFile | None:
     """The kind and version of a file of `_delta_log`; None for staged, temporary and foreign files."""
     match = _NAME.fullmatch(status.path.rsplit("/", 1)[-1])

@@ -164,7 +164,7 @@ class NamedCatalog:
         Returns
         -------
         bool
-            False: there is something in it, and nothing was done.
+            False: there is something in it that does not go with it, and nothing was done.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class NamedCatalog:
         if not self._keeps_namespaces:
             raise CATALOG_CANNOT(what="DROP SCHEMA", catalog=self.name, coordinator=self.describe())
         inner, tables = self.namespaces(namespace), self.tables(namespace)
-        if (inner or tables) and not cascade:
+        if ((inner or tables) and not cascade) or self._hides_something(namespace):
             return False
         emptied = [self.drop_namespace([*namespace, name], True) for name in inner]
         for table in tables:
@@ -184,6 +184,10 @@ class NamedCatalog:
     @property
     def _keeps_namespaces(self) -> bool:
         return self.coordinator.keeps_namespaces
+
+    def _hides_something(self, namespace: Sequence[str]) -> bool:
+        """Whether anything is in a namespace, at any depth, that is neither a table nor a namespace: it would stay."""
+        return False
 
     def _let_go(self, namespace: Sequence[str]) -> bool:
         """Let an empty namespace go; False: something of others is in it."""

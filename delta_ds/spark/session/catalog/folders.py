@@ -1,6 +1,8 @@
 """`FolderCatalog`: a folder as a catalog, of any file system that Spark reaches: namespaces are folders in it.
 
-A table `a.b.t` is the folder `a/b/t`, whoever has written it: what has a log is a table, any other folder a namespace.
+A table `a.b.t` is the folder `a/b/t`, whoever has written it: what has a version in its log is a table, any other
+folder a namespace. Nothing in the folder of a table has a name, and no table takes the folder of a namespace that holds
+anything: all in the folder of a table is the table's, and VACUUM and DROP delete it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from delta_ds.conditions.catalog import (
     CATALOG_NAMESPACE,
     CATALOG_SCHEMA_NOT_FOUND,
 )
+from delta_ds.conditions.commands import CREATE_TABLE_OVER_FILES
 from delta_ds.conditions.session import TABLE_NAME_ALREADY_EXISTS
+from delta_ds.kernel.log.filenames import LOG_DIRECTORY, names_version
 from delta_ds.kernel.storage.coordination.coordinator import ManagedTable
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base.schema import quoted
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
 
     from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
 
-_LOG = "_delta_log"
 # What a file system or an engine takes for something else than a folder of data.
 _NO_NAME = re.compile(r"^[_.]|[/\\\\:\x00-\x1f]|^$")
 
@@ -64,10 +67,10 @@ class FolderCatalog(NamedCatalog):
     def find(self, namespace: Sequence[str], table: str) -> ManagedTable | None:
         """See above."""
         name = self.full_name(namespace, table)
-        if any(map(_NO_NAME.search, (*namespace, table))):
+        parts = [*namespace, table]
+        if any(map(_NO_NAME.search, parts)) or self._table_among(parts) != parts:
             return None
-        path = self._path(*namespace, table)
-        return self._table(name, path) if self._files.exists(self._in(path, _LOG)) else None
+        return self._table(name, self._path(*parts))
 
     def begin(self, namespace: Sequence[str], table: str, location: str | None) -> ManagedTable:
         """A new table, which has no version yet.
@@ -80,6 +83,8 @@ class FolderCatalog(NamedCatalog):
             `CATALOG_NAME`: the name cannot be that of a folder.
         UnsupportedOperationError
             `CATALOG_CANNOT`: it is to lie elsewhere.
+        TableExistsError
+            `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`: the name is that of a namespace which holds something.
         """
         name = self.full_name(namespace, table)
         self._check_names([table])
@@ -87,7 +92,19 @@ class FolderCatalog(NamedCatalog):
             raise CATALOG_CANNOT(what="LOCATION", catalog=self.name, coordinator=self.describe())
         if not self.has_namespace(namespace):
             raise CATALOG_SCHEMA_NOT_FOUND(schemaName=self._spelled([self.name, *namespace]))
-        return self._table(name, self._path(*namespace, table))
+        begun = self._table(name, self._path(*namespace, table))
+        # REPLACE of a path may take over what lies there; here it is a namespace, whose tables would become files of
+        # the new one.
+        held = self._first_in(namespace, table)
+        if held is not None:
+            raise CREATE_TABLE_OVER_FILES(tableId=name, tableLocation=begun.location, file=held)
+        return begun
+
+    def _first_in(self, namespace: Sequence[str], table: str) -> str | None:
+        """What a folder holds, but for a log without versions; None: nothing, or there is no folder."""
+        files, path = self._files, self._path(*namespace, table)
+        held = [str(one.getPath().getName()) for one in files.listStatus(path)] if files.exists(path) else []
+        return min((name for name in held if name != LOG_DIRECTORY), default=None)
 
     def drop(self, namespace: Sequence[str], table: str) -> bool:
         """Delete a table with its files; whether there was one."""
@@ -125,17 +142,51 @@ class FolderCatalog(NamedCatalog):
     def _keeps_namespaces(self) -> bool:
         return True
 
-    def _let_go(self, namespace: Sequence[str]) -> bool:
-        path = self._path(*namespace)
-        # What nobody can see by a name stays, and the namespace with it.
-        return len(self._files.listStatus(path)) == 0 and bool(self._files.delete(path, False))
+    def _hides_something(self, namespace: Sequence[str]) -> bool:
+        return self._holds_nameless(self._files, self._path(*namespace))
 
-    def _table_among(self, namespace: Sequence[str]) -> Sequence[str] | None:
-        """The first table that a namespace would be in, or be itself."""
-        for depth in range(1, len(namespace) + 1):
-            if self._files.exists(self._in(self._path(*namespace[:depth]), _LOG)):
-                return namespace[:depth]
+    def _holds_nameless(self, files: JavaObject, folder: JavaObject) -> bool:
+        """Whether a file or folder is below one that is neither of a table nor a namespace."""
+        for one in files.listStatus(folder):
+            path = one.getPath()
+            if self._is_empty_log(files, path):
+                continue
+            if not one.isDirectory() or _NO_NAME.search(path.getName()):
+                return True
+            if not self._is_table(files, path) and self._holds_nameless(files, path):
+                return True
+        return False
+
+    def _let_go(self, namespace: Sequence[str]) -> bool:
+        files, path = self._files, self._path(*namespace)
+        for one in files.listStatus(path):
+            if self._is_empty_log(files, one.getPath()):
+                files.delete(one.getPath(), False)
+        # What has come to be since it was looked at stays, and the namespace with it.
+        return len(files.listStatus(path)) == 0 and bool(files.delete(path, False))
+
+    def _table_among(self, parts: Sequence[str]) -> list[str] | None:
+        """The first table that a name would be in, or be itself."""
+        files, path = self._files, self._path()
+        for depth, part in enumerate(parts, 1):
+            path = self._in(path, part)
+            if self._is_table(files, path):
+                return list(parts[:depth])
         return None
+
+    def _is_table(self, files: JavaObject, folder: JavaObject) -> bool:
+        log = self._in(folder, LOG_DIRECTORY)
+        if not files.exists(log):
+            return False
+        found = files.listStatusIterator(log)
+        while found.hasNext():
+            if names_version(str(found.next().getPath().getName())):
+                return True
+        return False
+
+    def _is_empty_log(self, files: JavaObject, path: JavaObject) -> bool:
+        """Whether a path is what a creation that failed leaves: a log without any file."""
+        return path.getName() == LOG_DIRECTORY and len(files.listStatus(path)) == 0
 
     # --- the file system
 
@@ -166,15 +217,14 @@ class FolderCatalog(NamedCatalog):
     def _folders(self, namespace: Sequence[str], *, are_tables: bool) -> list[str]:
         if namespace and not self.has_namespace(namespace):
             return []
-        path = self._path(*namespace)
-        if not self._files.exists(path):
+        files, path = self._files, self._path(*namespace)
+        if not files.exists(path):
             return []  # the folder of the catalog is made with its first namespace
-        found = [one.getPath() for one in self._files.listStatus(path) if one.isDirectory()]
+        found = [one.getPath() for one in files.listStatus(path) if one.isDirectory()]
         return [
             str(one.getName())
             for one in found
-            if not _NO_NAME.search(one.getName())
-            and bool(self._files.exists(self._in(one, _LOG))) == are_tables
+            if not _NO_NAME.search(one.getName()) and self._is_table(files, one) == are_tables
         ]
 
     def _check_names(self, parts: Sequence[str]) -> None:

@@ -171,6 +171,143 @@ def test_files_of_others_keep_a_namespace(folder: Any, tmp_path: Path) -> None:
     assert (tmp_path / "lake" / "a" / "notes.txt").read_text() == "mine"
 
 
+# --- a table takes no folder of a namespace, and nothing in a table has a name
+
+_WAYS_TO_MAKE = {
+    "CREATE TABLE": lambda s, name: s.sql(f"CREATE TABLE {name} (b INT) USING delta"),
+    "CREATE TABLE IF NOT EXISTS": lambda s, name: s.sql(f"CREATE TABLE IF NOT EXISTS {name} (b INT)"),
+    "CREATE TABLE AS SELECT": lambda s, name: s.sql(f"CREATE TABLE {name} AS SELECT 2 b"),
+    "CREATE TABLE LIKE": lambda s, name: s.sql(f"CREATE TABLE {name} LIKE lake.a.other"),
+    "CREATE OR REPLACE TABLE": lambda s, name: s.sql(f"CREATE OR REPLACE TABLE {name} (b INT)"),
+    "CREATE OR REPLACE TABLE AS SELECT": lambda s, name: s.sql(
+        f"CREATE OR REPLACE TABLE {name} AS SELECT 2 b"
+    ),
+    "REPLACE TABLE": lambda s, name: s.sql(f"REPLACE TABLE {name} (b INT)"),
+    "REPLACE TABLE AS SELECT": lambda s, name: s.sql(f"REPLACE TABLE {name} AS SELECT 2 b"),
+    "SHALLOW CLONE": lambda s, name: s.sql(f"CREATE TABLE {name} SHALLOW CLONE lake.a.other"),
+    "OR REPLACE SHALLOW CLONE": lambda s, name: s.sql(
+        f"CREATE OR REPLACE TABLE {name} SHALLOW CLONE lake.a.other"
+    ),
+    "writeTo.create": lambda s, name: s.range(2).writeTo(name).create(),
+    "writeTo.replace": lambda s, name: s.range(2).writeTo(name).replace(),
+    "writeTo.createOrReplace": lambda s, name: s.range(2).writeTo(name).createOrReplace(),
+    "saveAsTable": lambda s, name: s.range(2).write.format("delta").saveAsTable(name),
+    "saveAsTable append": lambda s, name: s.range(2).write.format("delta").mode("append").saveAsTable(name),
+    "saveAsTable overwrite": lambda s, name: (
+        s.range(2).write.format("delta").mode("overwrite").saveAsTable(name)
+    ),
+    "saveAsTable ignore": lambda s, name: s.range(2).write.format("delta").mode("ignore").saveAsTable(name),
+    "create": lambda s, name: _built(DeltaTable.create(s), name),
+    "createIfNotExists": lambda s, name: _built(DeltaTable.createIfNotExists(s), name),
+    "replace": lambda s, name: _built(DeltaTable.replace(s), name),
+    "createOrReplace": lambda s, name: _built(DeltaTable.createOrReplace(s), name),
+}
+
+
+def _built(builder: Any, name: str) -> None:
+    builder.tableName(name).addColumn("b", "int").execute()
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.fixture
+def nested(folder: Any, tmp_path: Path) -> Any:
+    """A namespace `lake.a.x` with a table in it, and a table beside it."""
+    folder.sql("CREATE NAMESPACE lake.a.x")
+    folder.sql("CREATE TABLE lake.a.x.t AS SELECT 1 a")
+    folder.sql("CREATE TABLE lake.a.other AS SELECT 1 a")
+    return folder
+
+
+@pytest.mark.parametrize("way", _WAYS_TO_MAKE)
+@pytest.mark.parametrize("name", ["lake.a.x", "lake.a.other.below"])
+def test_no_table_comes_over_a_namespace_or_into_a_table(
+    nested: Any, tmp_path: Path, way: str, name: str
+) -> None:
+    before = _files(tmp_path / "lake")
+    expected = "NON_EMPTY_LOCATION|TABLE_OR_VIEW_NOT_FOUND|DELTA_CANNOT_REPLACE_MISSING_TABLE"
+    if name != "lake.a.x":
+        expected = "SCHEMA_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND|DELTA_CANNOT_REPLACE_MISSING_TABLE"
+    with pytest.raises(Exception, match=expected):
+        _WAYS_TO_MAKE[way](nested, name)
+    assert _files(tmp_path / "lake") == before
+    assert rows(nested.table("lake.a.x.t")) == [(1,)]
+
+
+def test_table_takes_the_folder_of_an_empty_namespace(folder: Any) -> None:
+    folder.sql("CREATE NAMESPACE lake.a.x")
+    folder.sql("CREATE OR REPLACE TABLE lake.a.x AS SELECT 2 b")
+    assert rows(folder.table("lake.a.x")) == [(2,)]
+    assert names(folder, "SHOW NAMESPACES IN lake.a") == []
+
+
+def test_what_lies_in_the_folder_of_a_table_has_no_name(folder: Any, tmp_path: Path) -> None:
+    table = tmp_path / "lake" / "a" / "t"
+    DeltaLog(table).write(pa.table({"id": [1]}))
+    DeltaLog(table / "in" / "ner").write(pa.table({"id": [2]}))
+    refused(folder, "SELECT * FROM lake.a.t.in.ner", "TABLE_OR_VIEW_NOT_FOUND")
+    refused(folder, "DROP TABLE lake.a.t.in.ner", "TABLE_OR_VIEW_NOT_FOUND")
+    assert not folder.catalog.tableExists("lake.a.t.in.ner")
+    assert (table / "in" / "ner" / "_delta_log").is_dir()
+
+
+@pytest.mark.parametrize(
+    "held", ["_checkpoints/q", "x/deep/.hidden/f", "x/notes.txt", "x/_delta_log/_last_checkpoint"]
+)
+def test_namespace_goes_with_all_that_is_in_it_or_nothing_goes(
+    nested: Any, tmp_path: Path, held: str
+) -> None:
+    path = tmp_path / "lake" / "a" / held
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    before = _files(tmp_path / "lake")
+    refused(nested, "DROP NAMESPACE lake.a CASCADE", "SCHEMA_NOT_EMPTY")
+    assert _files(tmp_path / "lake") == before
+    assert rows(nested.table("lake.a.x.t")) == [(1,)]
+    path.unlink()
+    while path.parent.name not in ("a", "x"):
+        path = path.parent
+        path.rmdir()
+    nested.sql("DROP NAMESPACE lake.a CASCADE")
+    assert _files(tmp_path / "lake") == []
+
+
+# --- a log without versions is no table
+
+
+@pytest.mark.parametrize("way", ["CREATE TABLE", "CREATE TABLE AS SELECT", "saveAsTable", "create"])
+def test_table_is_made_where_a_log_has_no_version(folder: Any, tmp_path: Path, way: str) -> None:
+    folder.sql("CREATE NAMESPACE lake.a")
+    (tmp_path / "lake" / "a" / "t" / "_delta_log").mkdir(parents=True)
+    assert not folder.catalog.tableExists("lake.a.t")
+    assert folder.sql("SHOW TABLES IN lake.a").count() == 0
+    refused(folder, "SELECT * FROM lake.a.t", "TABLE_OR_VIEW_NOT_FOUND")
+    _WAYS_TO_MAKE[way](folder, "lake.a.t")
+    assert folder.table("lake.a.t").count() in (0, 1, 2)
+    assert names(folder, "SHOW TABLES IN lake.a") == ["a"]
+
+
+def test_log_without_files_keeps_no_namespace(folder: Any, tmp_path: Path) -> None:
+    folder.sql("CREATE NAMESPACE lake.a")
+    (tmp_path / "lake" / "a" / "t" / "_delta_log").mkdir(parents=True)
+    folder.sql("DROP NAMESPACE lake.a CASCADE")
+    assert _files(tmp_path / "lake") == []
+
+
+def test_table_whose_commits_are_cleaned_up_is_there(folder: Any, tmp_path: Path) -> None:
+    folder.sql("CREATE NAMESPACE lake.a")
+    folder.sql("CREATE TABLE lake.a.t AS SELECT 1 a")
+    folder.sql("INSERT INTO lake.a.t VALUES (2)")
+    log = tmp_path / "lake" / "a" / "t"
+    DeltaLog(log).checkpoint()
+    for commit in (log / "_delta_log").glob("*.json"):
+        if commit.stem != f"{1:020}":
+            commit.unlink()
+    assert rows(folder.table("lake.a.t")) == [(1,), (2,)]
+
+
 def test_settings_that_a_folder_has_not_are_refused(spark: Any) -> None:
     from delta_ds.spark.session.catalog.named import named_catalogs
 
