@@ -274,14 +274,16 @@ def _free_port() -> int:
 
 
 _sessions: list[Any] = []
+_others: list[Any] = []
 _urls: list[str] = []
 
 
 def another_session() -> Any:
-    """A second session of the client that this is called in; `newSession` is new in Spark 4.3."""
+    """A second session of the client that this is called in, until the call ends; `newSession` is new in Spark 4.3."""
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.remote(_urls[0]).create()
+    _others.append(SparkSession.builder.remote(_urls[0]).create())
+    return _others[-1]
 
 
 def _connect(url: str, folder: str) -> None:
@@ -308,6 +310,10 @@ def _call(pickled: bytes) -> bytes:
     except PySparkException as error:
         # Others of Spark cannot be pickled, which would end this process.
         raise RuntimeError(f"{type(error).__name__}: {error}") from None
+    finally:
+        # One that outlives its server has the client ask for that again and again when it ends.
+        while _others:
+            _others.pop().stop()
 
 
 def _failure(spark: Any, function: Callable[..., object], arguments: tuple[Any, ...]) -> Failure | None:

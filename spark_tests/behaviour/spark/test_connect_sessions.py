@@ -6,6 +6,7 @@ Functions of the tests run in the client's process, as `client(function, ...)`.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,80 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 # --- sessions beside each other
 
 
+def outcome(call: Callable[[], object]) -> str:
+    """`done`, or the condition of what was raised, without what follows a point in it."""
+    try:
+        call()
+    except Exception as error:
+        return re.findall(r"\[([A-Z_]+)", str(error))[0]
+    return "done"
+
+
+# --- sessions with other settings
+
+
+def test_each_session_has_its_own_settings(server: Client) -> None:
+    """At the same time: in each a statement and a method, whose meaning is that of the session's settings."""
+
+    def program(spark: SparkSession) -> list[Any]:
+        settings: list[dict[str, str]] = [
+            {
+                "spark.sql.session.timeZone": zone,
+                "spark.sql.ansi.enabled": ansi,
+                "spark.sql.caseSensitive": case,
+                "spark.databricks.delta.schema.autoMerge.enabled": evolves,
+                "spark.databricks.delta.properties.defaults.enableDeletionVectors": vectors,
+            }
+            for zone, ansi, case, evolves, vectors in (
+                ("UTC", "true", "false", "true", "false"),
+                ("America/New_York", "false", "true", "false", "true"),
+                ("Asia/Tokyo", "false", "false", "true", "true"),
+            )
+        ]
+
+        def changed(number: int, own: dict[str, str]) -> list[Any]:
+            session, name = another_session(), f"settings_{number}"
+            for key, value in own.items():
+                session.conf.set(key, value)
+            run(session, f"CREATE TABLE {name} (at TIMESTAMP, n INT) USING delta")
+            table = DeltaTable.forName(session, name)
+            run(session, f"INSERT INTO {name} VALUES (timestamp'2026-01-01 00:00:00', 1)")
+            table.update(set={"at": "timestamp'2026-01-01 00:00:00'"})
+            new = session.sql("SELECT timestamp'2026-01-01 00:00:00' AS at, 2 AS n, 'x' AS more").alias("s")
+            merge = table.alias("t").merge(new, "t.n = s.n").whenNotMatchedInsertAll()
+            found = [
+                outcome(lambda: run(session, f"UPDATE {name} SET n = CAST('x' AS INT)")),
+                outcome(lambda: table.update(set={"n": "CAST('x' AS INT)"})),
+                outcome(lambda: run(session, f"DELETE FROM {name} WHERE N < 0")),
+                outcome(lambda: table.delete("N < 0")),
+                outcome(merge.execute),
+            ]
+            (seconds,) = run(session, f"SELECT DISTINCT unix_seconds(at) FROM {name}")
+            (detail,) = table.detail().collect()
+            vectors = detail.properties.get("delta.enableDeletionVectors")
+            return [seconds, found, session.table(name).columns[2:], vectors]
+
+        answers: list[Any] = [None] * len(settings)
+
+        def work(number: int) -> None:
+            answers[number] = changed(number, settings[number])
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(len(settings))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+        return answers
+
+    midnight = 1767225600
+    fails, unknown = "CAST_INVALID_INPUT", "UNRESOLVED_COLUMN"
+    assert server(program) == [
+        [[(midnight,)], [fails, fails, "done", "done", "done"], ["more"], "false"],
+        [[(midnight + 5 * 3600,)], ["done", "done", unknown, unknown, "done"], [], "true"],
+        [[(midnight - 9 * 3600,)], ["done", "done", "done", "done", "done"], ["more"], "true"],
+    ]
+
+
 def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
     def program(spark: SparkSession, path: str) -> list[Any]:
         one, other = another_session(), another_session()
@@ -48,23 +123,20 @@ def test_unregister_is_of_one_session(server: Client, tmp_path: Path) -> None:
         one.range(3).write.format("pydelta").save(path)
         delta_ds.unregister(one)
 
-        def failure(session: SparkSession) -> str:
-            try:
-                session.read.format("pydelta").load(f"{path}/none").collect()
-            except Exception as error:
-                return type(error).__name__
-            return ""
+        def shows_secret(session: SparkSession) -> bool:
+            read = session.read.format("pydelta").option("fs.s3a.secret.key", "verysecret").load(path)
+            return "verysecret" in str(read._plan.to_proto(session.client))  # type: ignore[operator]
 
         other.range(3, 5).write.format("pydelta").mode("ignore").save(path)
         return [
-            failure(one),
-            failure(other),
+            shows_secret(one),
+            shows_secret(other),
             other.read.format("pydelta").load(path).count(),
             # What the server has by itself stays.
             run(one, f"SELECT count(*) FROM delta.`{path}`"),
         ]
 
-    assert server(program, str(tmp_path / "t")) == ["AnalysisException", "NotADeltaTableError", 3, [[(3,)]]]
+    assert server(program, str(tmp_path / "t")) == [True, False, 3, [[(3,)]]]
 
 
 def test_the_default_mode_has_both_of_its_names_in_a_registered_session(server: Client) -> None:
@@ -279,6 +351,29 @@ def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, An
             client_of(f"sc://127.0.0.1:{proxy.port}", folder, folder / "client") as client,
         ):
             yield client, proxy
+
+
+def test_a_hundred_megabytes_come_at_once(server: Client) -> None:
+    """To the client, by name and by path, and into a MERGE."""
+
+    def program(spark: SparkSession) -> list[Any]:
+        session = another_session()
+        text = "lpad(cast(id AS STRING), 100, '0') AS text"
+        run(session, f"CREATE TABLE large USING delta AS SELECT id, {text} FROM range(1000000)")
+        rows = session.table("large").toArrow().sort_by("id")
+        by_path = DeltaTable.forName(session, "large").toDF().where("id % 2 = 0").toArrow()
+        run(
+            session,
+            "CREATE TABLE merged (id BIGINT, text STRING) USING delta",
+            "INSERT INTO merged VALUES (7, '')",
+        )
+        target = DeltaTable.forName(session, "merged").alias("t")
+        merge = target.merge(session.table("large").alias("s"), "t.id = s.id")
+        (counts,) = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().collect()
+        merged = session.table("merged").toArrow().sort_by("id")
+        return [rows.nbytes > 100e6, by_path.num_rows, tuple(counts), merged.equals(rows.cast(merged.schema))]
+
+    assert server(program) == [True, 500_000, (1_000_000, 1, 0, 999_999), True]
 
 
 # --- artifacts
