@@ -8,6 +8,7 @@ Source: delta-spark, `CreateDeltaTableCommand.cleanupTableDefinition`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -25,9 +26,11 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 # What Hive, and Spark in Hive's metastore, note among the properties of a table.
 _NOTES = frozenset([
     "transient_lastddltime", "last_modified_by", "last_modified_time", "numfiles", "numrows", "rawdatasize",
-    "totalsize", "column_stats_accurate", "numpartitions", "bucketing_version",
+    "totalsize", "column_stats_accurate", "numpartitions", "bucketing_version", "numfileserasurecoded",
 ])  # fmt: skip
 _SPARK_NOTES = "spark.sql."
+# Of which version an entry tells.
+_LAST_VERSION, _LAST_TIMESTAMP = "delta.lastUpdateVersion", "delta.lastCommitTimestamp"
 # What Spark keeps among the properties of a table.
 _OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION = "owner", "external", "table_type", "is_managed_location"
 RESERVED = frozenset([_OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION, "provider", "location", "comment"])
@@ -90,14 +93,41 @@ class Description:
     schema
         The columns, in JSON.
     properties
-        Those of the table, and its protocol in the same form.
-    notes
-        More properties: of which version all this is. They alone are no reason to change an entry.
+        Those of the table, its protocol in the same form, and why columns are left out.
+    comment
+        Of the table.
+    version, timestamp
+        Of which version all this is. They alone are no reason to change an entry.
     """
 
     schema: str
     properties: Mapping[str, str]
-    notes: Mapping[str, str]
+    comment: str | None
+    version: int
+    timestamp: int
+
+    @property
+    def stored_properties(self) -> dict[str, str]:
+        """All that an entry holds as properties."""
+        moment = {_LAST_VERSION: str(self.version), _LAST_TIMESTAMP: str(self.timestamp)}
+        return {**self.properties, **moment}
+
+    def is_in(self, stored: Mapping[str, str]) -> bool:
+        """Whether the properties of an entry are these, and no others."""
+        return self.properties == {
+            key: text
+            for key, text in stored.items()
+            if key in self.properties or not (_is_note(key) or key in (_LAST_VERSION, _LAST_TIMESTAMP))
+        }
+
+    def is_older_than(self, stored: Mapping[str, str]) -> bool:
+        """Whether an entry tells of a later version; a table that was made anew begins at 0 again, but later."""
+        version, timestamp = (_number(stored.get(key)) for key in (_LAST_VERSION, _LAST_TIMESTAMP))
+        return version > self.version and timestamp >= self.timestamp
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() else -1
 
 
 def entry_of(table: JavaObject) -> Entry:
@@ -179,6 +209,10 @@ def check_address(address: str) -> None:
             raise LOGIN_IN_NAME(address=parsed)
 
 
+# The metastore writes entries whole: nobody in this process changes one between another's look at it and its write.
+_writing = threading.Lock()
+
+
 class Metastore:
     """The entries of the session catalog.
 
@@ -215,8 +249,7 @@ class Metastore:
         What Spark and Hive note there for themselves is left out.
         """
         table = self._catalog.getTableMetadata(self.identifier(namespace, name))
-        properties = dict(self._jvm.jvm.scala.jdk.javaapi.CollectionConverters.asJava(table.properties()))
-        own = {key: text for key, text in properties.items() if not _is_note(key)}
+        own = {key: text for key, text in self._properties(table).items() if not _is_note(key)}
         return own, table.comment().get() if table.comment().isDefined() else None
 
     def default_location(self, namespace: Sequence[str], name: str) -> str:
@@ -248,47 +281,70 @@ class Metastore:
         location
             An address, or a path of this machine.
         comment
-            As CREATE gives it.
+            As CREATE gives it, where there is no description.
         description
             What the entry is to hold of the log; None: nothing.
         """
         jvm = self._jvm
         # Without it Hive's metastore notes nothing of who knows the partitions, as no table of delta-spark has it.
         changes: dict[str, Any] = {"tracksPartitionsInCatalog": True}
-        if comment is not None:
-            changes["comment"] = jvm.some(comment)
         if description is not None:
-            changes["schema"] = jvm.struct(description.schema)
-            changes["properties"] = jvm.map({**description.properties, **description.notes})
+            changes |= self._told(description)
+        elif comment is not None:
+            changes["comment"] = jvm.some(comment)
         table = self._table(self.identifier(namespace, name), location, managed)
         self._catalog.createTable(self._copy(table, changes), False, False)
 
-    def describe(
-        self, namespace: Sequence[str], name: str, description: Description, *, always: bool = False
-    ) -> None:
-        """Let an entry hold what the log says, where it does not; nothing happens where there is no entry.
+    def describe(self, namespace: Sequence[str], name: str, description: Description, location: str) -> None:
+        """Let an entry hold what the log says, where it does not.
+
+        Nothing happens where there is no entry, or it names another place or tells of a later version by now.
 
         Parameters
         ----------
-        always
-            Whether it is told even where columns and properties are the same.
+        location
+            Of the table whose log says so, as its entry has it.
         """
         identifier = self.identifier(namespace, name)
+        changes = self._told(description)
+        with _writing:
+            entry = self._entry_at(identifier, location)
+            if entry is None:
+                return
+            stored = self._properties(entry)
+            other_columns = not changes["schema"].equals(entry.schema())
+            other_comment = not changes["comment"].equals(entry.comment())
+            if description.is_older_than(stored) or not (
+                other_columns or other_comment or not description.is_in(stored)
+            ):
+                return
+            if other_columns:
+                # The session's own would let no column go.
+                self._catalog.externalCatalog().alterTableDataSchema(
+                    identifier.database().get(), identifier.table(), changes["schema"]
+                )
+                # What another process has changed meanwhile is not to be written back.
+                entry = self._entry_at(identifier, location)
+            if entry is not None:
+                self._catalog.alterTable(self._copy(entry, changes))
+
+    def _entry_at(self, identifier: JavaObject, location: str) -> JavaValue | None:
         if not self._catalog.tableExists(identifier):
-            return
+            return None
         entry = self._catalog.getTableMetadata(identifier)
-        schema = self._jvm.struct(description.schema)
-        stored = dict(self._jvm.jvm.scala.jdk.javaapi.CollectionConverters.asJava(entry.properties()))
-        other_columns = always or not schema.equals(entry.schema())
-        if not other_columns and description.properties.items() <= stored.items():
-            return
-        if other_columns:
-            # The session's own would let no column go.
-            self._catalog.externalCatalog().alterTableDataSchema(
-                identifier.database().get(), identifier.table(), schema
-            )
-        properties = self._jvm.map({**description.properties, **description.notes})
-        self._catalog.alterTable(self._copy(entry, {"schema": schema, "properties": properties}))
+        return entry if entry_of(entry).location == location else None
+
+    def _told(self, description: Description) -> dict[str, Any]:
+        """The fields of an entry that a description is."""
+        jvm = self._jvm
+        return {
+            "schema": jvm.struct(description.schema),
+            "properties": jvm.map(description.stored_properties),
+            "comment": jvm.jvm.scala.Option.apply(description.comment),
+        }
+
+    def _properties(self, entry: JavaObject) -> dict[str, str]:
+        return dict(self._jvm.jvm.scala.jdk.javaapi.CollectionConverters.asJava(entry.properties()))
 
     def become_ours(self, namespace: Sequence[str], name: str) -> None:
         """Let the entry of a table whose files were converted in their place be one of ours.
@@ -322,10 +378,12 @@ class Metastore:
 
     def move(self, namespace: Sequence[str], name: str, location: str) -> None:
         """Let an entry name another folder."""
-        entry = self._catalog.getTableMetadata(self.identifier(namespace, name))
-        self._catalog.alterTable(
-            self._copy(entry, {"storage": self._with_location(entry.storage(), location)})
-        )
+        identifier = self.identifier(namespace, name)
+        with _writing:
+            entry = self._catalog.getTableMetadata(identifier)
+            self._catalog.alterTable(
+                self._copy(entry, {"storage": self._with_location(entry.storage(), location)})
+            )
 
     def _table(self, identifier: JavaObject, location: str, managed: bool) -> JavaValue:
         jvm = self._jvm

@@ -1,6 +1,8 @@
-"""Entries of the metastore that hold columns and properties too, for readers that know no log: renewed by each commit.
+"""Entries of the metastore that hold what the log says, for readers that know no log: renewed by each commit.
 
 Only in sessions that set `spark.databricks.delta.catalog.update.enabled`. What Delta itself reads is the log.
+
+delta-spark lets properties that are gone, and comments that changed, stand until something else changes.
 
 Source: delta-spark, `UpdateCatalog`, `CreateDeltaTableCommand.cleanupTableDefinition`.
 """
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from delta_ds.reporting.reports import CommitReport
     from delta_ds.spark.base.kinds.java_object import JavaObject
 
-# Of which version an entry tells, and the property that Spark itself has for clustering columns.
-_LAST_VERSION, _LAST_TIMESTAMP = "delta.lastUpdateVersion", "delta.lastCommitTimestamp"
+# The property that Spark itself has for clustering columns.
 _CLUSTERING = "clusteringColumns"
 _PROBLEM = "delta.catalogUpdateError"
 _TOO_LONG = "The schema contains a very long nested field and cannot be stored in the catalog."
@@ -45,14 +46,14 @@ _NOT_LATIN = "The schema contains non-latin encoding characters and cannot be st
 class _Named:
     """A table that a session has named."""
 
-    session: weakref.ref[SparkSession]
     entry: Entry
     options: Mapping[str, str]
 
 
 _lock = threading.Lock()
-# By the addresses of the tables, and then by session and name.
-_named: dict[str, dict[tuple[int, str], _Named]] = {}
+# By the addresses of the tables, and then by session and name. A session has one reference, which stays its own when it
+# is gone; an id would be the next session's.
+_named: dict[str, dict[tuple[weakref.ref[SparkSession], str], _Named]] = {}
 _following: list[Listening] = []
 
 
@@ -72,8 +73,8 @@ def follow(spark: SparkSession, entry: Entry, options: Mapping[str, str], snapsh
     if not keeps_entries(spark):
         return
     with _lock:
-        found = _Named(weakref.ref(spark), entry, dict(options))
-        _named.setdefault(snapshot.storage.url, {})[id(spark), entry.full_name] = found
+        found = _Named(entry, dict(options))
+        _named.setdefault(snapshot.storage.url, {})[weakref.ref(spark), entry.full_name] = found
         if not _following:
             _following.append(follow_commits(_renew))
 
@@ -83,23 +84,23 @@ def _renew(report: CommitReport) -> None:
         return
     with _lock:
         named = dict(_named.get(report.table, {}))
-    for key, found in named.items():
-        spark = found.session()
+    for (session, _), found in named.items():
+        spark = session()
         if spark is None or spark.sparkContext._jsc is None:
-            _drop(key[0])
+            _drop(session)
         elif keeps_entries(spark):
             renew(spark, found.entry, found.options)
 
 
 def forget(spark: SparkSession) -> None:
     """Renew nothing any more for a session."""
-    _drop(id(spark))
+    _drop(weakref.ref(spark))
 
 
-def _drop(session: int) -> None:
+def _drop(session: weakref.ref[SparkSession]) -> None:
     with _lock:
         for table in list(_named):
-            kept = {key: found for key, found in _named[table].items() if key[0] != session}
+            kept = {key: found for key, found in _named[table].items() if key[0] is not session}
             if kept:
                 _named[table] = kept
             else:
@@ -112,7 +113,7 @@ def _drop(session: int) -> None:
 def renew(spark: SparkSession, entry: Entry, options: Mapping[str, str]) -> None:
     """Let an entry tell of the newest version; what goes wrong is told of, as the commit stands.
 
-    An entry that is gone, or names another place by now, is left alone.
+    An entry that is gone, names another place or tells of a later version by now, is left alone.
     """
     try:
         metastore = Metastore(Jvm.of(spark))
@@ -121,26 +122,28 @@ def renew(spark: SparkSession, entry: Entry, options: Mapping[str, str]) -> None
             return
         rows = open_reading(spark, options, without_columns=True).rows
         assert not isinstance(rows, Changes)
-        metastore.describe([entry.schema], entry.name, description_of(spark, rows.snapshot))
+        description = description_of(spark, rows.snapshot)
+        metastore.describe([entry.schema], entry.name, description, entry.location)
     except Exception as error:  # noqa: BLE001 - whatever it is, the commit is done
         ENTRY_NOT_RENEWED.log(table=entry.full_name, reason=error)
 
 
 def description_of(spark: SparkSession, snapshot: Snapshot) -> Description:
     """What the entry of a table holds of a version."""
-    schema, problem = snapshot.metadata.schema_string, {}
+    metadata = snapshot.metadata
+    schema, problem = metadata.schema_string, {}
     why = _not_stored(Jvm.of(spark).struct(schema), _longest(spark))
     if why is not None:
         schema, problem = NO_COLUMNS, {_PROBLEM: why}
     told = {
-        **{name: text for name, text in snapshot.metadata.configuration.items() if name != "path"},
+        **{name: text for name, text in metadata.configuration.items() if name != "path"},
         **protocol_properties(snapshot.protocol),
     }
     clustering = {}
     if snapshot.protocol.supports(CLUSTERING):
         clustering[_CLUSTERING] = json.dumps(snapshot.clustering_columns, separators=(",", ":"))
-    moment = {_LAST_VERSION: str(snapshot.version), _LAST_TIMESTAMP: str(snapshot.timestamp)}
-    return Description(schema, {**told, **clustering}, {**moment, **problem})
+    properties = {**told, **clustering, **problem}
+    return Description(schema, properties, metadata.description, snapshot.version, snapshot.timestamp)
 
 
 def _longest(spark: SparkSession) -> int:

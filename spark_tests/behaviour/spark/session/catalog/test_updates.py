@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +17,8 @@ from pyspark.sql.types import IntegerType, StructType
 
 import delta_ds
 from delta_ds import DeltaTable
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.session.catalog.entries import Entry, Metastore
 from spark_tests.full_form import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -129,6 +134,108 @@ def test_rows_alone_are_no_reason_to_change_an_entry(session: Any) -> None:
     assert "k" not in properties(session)
 
 
+def test_entry_tells_of_properties_that_are_gone_and_of_comments(session: Any) -> None:
+    session.sql("CREATE TABLE t (id INT) USING delta COMMENT 'first' TBLPROPERTIES ('k' = 'v', 'l' = 'w')")
+    before = properties(session)
+    session.sql("ALTER TABLE t UNSET TBLPROPERTIES ('k')")
+    told = properties(session)
+    assert told["delta.lastUpdateVersion"] == "1"
+    assert told.keys() == before.keys() - {"k"}
+    session.sql("COMMENT ON TABLE t IS 'second'")
+    assert entry(session).comment().get() == "second"
+    assert properties(session)["delta.lastUpdateVersion"] == "2"
+    session.sql("COMMENT ON TABLE t IS NULL")
+    assert entry(session).comment().get() == ""  # as Spark says it, and the log has it
+    session.sql("INSERT INTO t VALUES (1)")
+    assert properties(session)["delta.lastUpdateVersion"] == "3"
+
+
+@pytest.mark.parametrize("change", ["ADD COLUMN c INT", "SET TBLPROPERTIES ('k' = 'new')"])
+def test_older_version_does_not_replace_a_newer_one_in_the_entry(
+    session: Any, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    session.sql("CREATE TABLE t (id INT) USING delta")
+    _in_between(monkeypatch, lambda: session.sql(f"ALTER TABLE t {change}"))
+    session.sql("ALTER TABLE t SET TBLPROPERTIES ('k' = 'old')")
+    assert columns(session) == session.table("t").columns
+    assert properties(session)["delta.lastUpdateVersion"] == "2"
+    assert properties(session)["k"] == ("new" if "k" in change else "old")
+
+
+def test_table_that_is_made_anew_in_its_place_is_told_of(session: Any, tmp_path: Path) -> None:
+    session.sql(f"CREATE TABLE t (id INT) USING delta LOCATION '{tmp_path}/t'")
+    session.sql("ALTER TABLE t ADD COLUMN c INT")
+    shutil.rmtree(tmp_path / "t")
+    session.sql("SELECT 1 z").write.format("delta").save(f"{tmp_path}/t")
+    session.sql("REFRESH TABLE t")
+    assert session.table("t").columns == ["z"]
+    session.sql("ALTER TABLE t ADD COLUMN y INT")
+    assert (columns(session), properties(session)["delta.lastUpdateVersion"]) == (["z", "y"], "1")
+
+
+@pytest.mark.parametrize("change", ["ADD COLUMN c INT", "SET TBLPROPERTIES ('k' = 'v')"])
+def test_location_that_is_set_meanwhile_stays(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    session.sql(f"CREATE TABLE t (id INT) USING delta LOCATION '{tmp_path}/a'")
+    session.sql("SELECT 1 id, 2 c WHERE false").write.format("delta").save(f"{tmp_path}/b")
+    session.sql("ALTER TABLE t ADD COLUMN c INT")
+    assert columns(session) == ["id", "c"]
+    metastore = Metastore(Jvm.of(session))
+    _in_between(monkeypatch, lambda: metastore.move(["told"], "t", f"{tmp_path}/b"))
+    session.sql(f"ALTER TABLE t {change.replace(' c ', ' d ')}")
+    assert entry(session).location().getPath() == f"{tmp_path}/b"
+    assert columns(session) == ["id", "c"] and "k" not in properties(session)
+
+
+def _in_between(monkeypatch: pytest.MonkeyPatch, what: Callable[[], object]) -> None:
+    """Do something once after a commit was made, and its version read, before the entry is written."""
+    from delta_ds.spark.session.catalog import updates
+
+    read = updates.description_of
+
+    def reading(*arguments: Any) -> Any:
+        monkeypatch.setattr(updates, "description_of", read)
+        description = read(*arguments)
+        what()
+        return description
+
+    monkeypatch.setattr(updates, "description_of", reading)
+
+
+def test_session_that_is_gone_takes_no_entry_of_one_with_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    from delta_ds.spark.session.catalog import updates
+
+    class Session:
+        sparkContext = SimpleNamespace(_jsc=object())
+
+    def follow(session: Any, table: str) -> None:
+        snapshot: Any = SimpleNamespace(storage=SimpleNamespace(url=table))
+        updates.follow(session, Entry("s", table, table, "delta", True), {}, snapshot)
+
+    def committed(table: str) -> None:
+        report: Any = SimpleNamespace(error=None, table=table)
+        updates._renew(report)
+
+    renewed: list[str] = []
+    monkeypatch.setattr(updates, "_named", {})
+    monkeypatch.setattr(updates, "_following", [])
+    monkeypatch.setattr(updates, "keeps_entries", lambda spark: True)
+    monkeypatch.setattr(updates, "renew", lambda spark, entry, options: renewed.append(entry.name))
+    monkeypatch.setattr(updates, "id", lambda session: 1, raising=False)  # as if it was given out anew
+    gone, alive = Session(), Session()
+    follow(gone, "old")
+    follow(alive, "new")
+    del gone
+    gc.collect()
+    committed("old")
+    committed("new")
+    assert renewed == ["new"]
+    updates.forget(alive)  # type: ignore[arg-type]
+    committed("new")
+    assert renewed == ["new"] and not updates._following
+
+
 def test_entry_tells_the_clustering_columns(session: Any) -> None:
     session.sql("CREATE TABLE t (a INT, b STRUCT<c: INT>) USING delta CLUSTER BY (a)")
     assert properties(session)["clusteringColumns"] == '[["a"]]'
@@ -167,8 +274,6 @@ def test_entry_of_another_place_or_none_is_left_alone(session: Any, tmp_path: Pa
 def test_commit_stands_where_the_entry_cannot_be_renewed(
     session: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from delta_ds.spark.session.catalog.entries import Metastore
-
     session.sql("CREATE TABLE t (id INT) USING delta")
 
     def failing(*arguments: Any, **keywords: Any) -> None:
