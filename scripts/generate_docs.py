@@ -114,7 +114,9 @@ def sessions() -> list[str]:
     ]
     same = len(WAYS) - len(differing)
     return [
-        *_table(["what", "without Spark's own reader and writer", "Spark Connect, with a server of others"], rows),
+        *_table(
+            ["what", "without Spark's own reader and writer", "Spark Connect, with a server of others"], rows
+        ),
         "",
         f"{same} other ways of reading and writing, some under settings that change what expressions mean, come out "
         "the same in all three (`spark_tests/behaviour/spark/engines/seam/test_behaviour.py`).",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def serving_clients(spark: SparkSession) -> Iterator[None]:
-    """Within the block, clients of this JVM's server of Spark Connect call this process, in sessions that are made there.
+    """Within the block, clients of this JVM's server of Spark Connect call this process, in sessions made from then on.
 
     The format `pydelta` then names the source that `delta` names, so that their reads and writes are those of a classic
     session. It would be the data source in Python otherwise.
