@@ -143,7 +143,9 @@ def description_of(spark: SparkSession, snapshot: Snapshot) -> Description:
     if snapshot.protocol.supports(CLUSTERING):
         clustering[_CLUSTERING] = json.dumps(snapshot.clustering_columns, separators=(",", ":"))
     properties = {**told, **clustering, **problem}
-    return Description(schema, properties, metadata.description, snapshot.version, snapshot.timestamp)
+    # Spark stores an empty text where a comment is taken away, which some metastores do not tell from none.
+    comment = metadata.description or None
+    return Description(schema, properties, comment, snapshot.version, snapshot.timestamp)
 
 
 def _longest(spark: SparkSession) -> int:
