@@ -97,7 +97,8 @@ class FolderCatalog(NamedCatalog):
         # the new one.
         held = self._first_in(namespace, table)
         if held is not None:
-            raise CREATE_TABLE_OVER_FILES(tableId=name, tableLocation=begun.location, file=held)
+            place = local_path(begun.location)
+            raise CREATE_TABLE_OVER_FILES(tableId=place, tableLocation=place, file=held)
         return begun
 
     def _first_in(self, namespace: Sequence[str], table: str) -> str | None:
