@@ -95,7 +95,7 @@ def tell_reads(relation: Any) -> None:
 def _tell_uses(uses: Sequence[tuple[Any, _Wanted | None]]) -> None:
     """Tell the reads of one DataFrame the same: Spark makes one plan of them then, and they read one version.
 
-    Every query reads the newest one, as with delta-spark: what is told makes its reads others than those whose plans
+    Every query reads the newest one: what is told makes its reads others than those whose plans
     Spark has kept.
     """
     wishes = [wanted for _, wanted in uses if wanted is not None]
