@@ -259,7 +259,7 @@ def new_table(
 
 def check_replacement(before: Snapshot, partition_columns: Sequence[str]) -> None:
     """Refuse partitions where clustering is supported, which a table that replaces another keeps."""
-    changes = tuple(partition_columns) != before.partition_columns
+    changes = list(partition_columns) != before.partition_columns
     if partition_columns and changes and before.protocol.supports(features.CLUSTERING):
         raise CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE(
             table=before.storage.url, partition_columns=partition_columns
