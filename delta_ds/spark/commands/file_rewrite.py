@@ -18,8 +18,8 @@ from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite, plan_file_rewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
+from delta_ds.spark.base.kinds.frames import run_tasks
 from delta_ds.spark.commands.dml_target import DmlTarget
-from delta_ds.spark.commands.rows import run_tasks
 
 if TYPE_CHECKING:
     import numpy.typing as npt

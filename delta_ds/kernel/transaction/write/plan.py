@@ -107,6 +107,11 @@ class WritePlan:
         return replace(self.files, schema=self.state.schema)
 
     @property
+    def of_stored_rows(self) -> WritePlan:
+        """The same for tasks that get rows in which all is computed and checked."""
+        return replace(self, rows=replace(self.rows, defaults=(), generated=(), checks=()))
+
+    @property
     def read_version(self) -> int:
         """The version that the write starts from; -1 for a table that it creates."""
         return self.state.version
