@@ -158,8 +158,7 @@ def first_rows(view: TableView, version: int, where: str, limit: int) -> dict[st
 def _batches(scan: Scan) -> Generator[pa.RecordBatch | None, None, None]:
     """The rows file by file, and nothing after each file: `Scan.to_batches` would go on until it finds some."""
     from delta_ds.kernel.files.read.file_columns import Layouts
-    from delta_ds.kernel.files.read.matching import Matching
-    from delta_ds.kernel.files.read.reader import read_slice
+    from delta_ds.kernel.files.read.reader import Matching, read_slice
 
     storage = scan.snapshot.storage
     if scan.predicate is None:

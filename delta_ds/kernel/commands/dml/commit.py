@@ -27,9 +27,8 @@ from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.transaction.pending import RowChanges
 from delta_ds.kernel.transaction.reads import bound_predicate
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.transaction.write.change_files import FOLDER
 from delta_ds.kernel.transaction.write.finish import set_table
-from delta_ds.kernel.transaction.write.task import TaskResult
+from delta_ds.kernel.transaction.write.task import FOLDER, TaskResult
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Sides
 from delta_ds.kernel.format.expressions.coercion import TEMPORAL, is_nested, is_numeric
 from delta_ds.kernel.format.expressions.tree import Call, Expression, conjuncts
 from delta_ds.kernel.format.schema.column_paths import Path
-from delta_ds.kernel.format.schema.type_widening import can_widen
+from delta_ds.kernel.format.schema.evolution import can_widen
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     STRING,

@@ -252,8 +252,7 @@ class Scan:
         # A process that only plans reads nothing.
         from delta_ds.kernel.files.read.ahead import in_order, threads_for
         from delta_ds.kernel.files.read.file_columns import Layouts
-        from delta_ds.kernel.files.read.matching import Matching
-        from delta_ds.kernel.files.read.reader import read_slice
+        from delta_ds.kernel.files.read.reader import Matching, read_slice
 
         storage, plan = self.snapshot.storage, plan or self.plan
         whole = self.slices() if slices is None else slices

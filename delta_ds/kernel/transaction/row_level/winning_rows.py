@@ -13,9 +13,8 @@ import numpy as np
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.base.arrow_buffers import field_of, integers
-from delta_ds.kernel.files.read.matching import Matching
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.files.read.reader import Matching, read_slices
 from delta_ds.kernel.files.scan.tasks import file_slices, vector_descriptor
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.expressions.tree import columns, conjunction

@@ -28,8 +28,8 @@ from delta_ds.kernel.format.values.partition_values import comparable_values, pa
 from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.kernel.transaction.write.change_files import ChangeWriter
 from delta_ds.kernel.transaction.write.overwrite_scope import EVERYTHING, MATCHING, PARTITIONS
+from delta_ds.kernel.transaction.write.task import ChangeWriter
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.options.session_facts import STRICT, SessionFacts
 from delta_ds.kernel.format.options.write import WriteOptions
 from delta_ds.kernel.format.properties import ENABLE_TYPE_WIDENING
-from delta_ds.kernel.format.schema.type_widening import can_widen
+from delta_ds.kernel.format.schema.evolution import can_widen
 from delta_ds.records import dataclass
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.seam.choice import engine_of
