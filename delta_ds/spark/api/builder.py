@@ -16,7 +16,7 @@ from delta_ds.conditions.session import (
     TABLE_NAME_ALREADY_EXISTS,
 )
 from delta_ds.kernel.format.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
-from delta_ds.kernel.format.options.session_facts import default_properties
+from delta_ds.kernel.format.options.settings import default_properties
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,

@@ -20,8 +20,7 @@ from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE, VIEW_CANNOT_B
 from delta_ds.events.commands import CONVERT_BY_DRIVER
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.options.session_facts import default_properties
-from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS
+from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_properties
 from delta_ds.records import replace
 from delta_ds.spark.base.ddl_types import to_kernel
 from delta_ds.spark.base.kinds import settings

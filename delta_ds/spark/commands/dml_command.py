@@ -26,14 +26,16 @@ from delta_ds.kernel.commands.dml.plan import (
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
 from delta_ds.kernel.format.actions import Metadata
-from delta_ds.kernel.format.options.session_facts import (
+from delta_ds.kernel.format.options.settings import (
     BY_FILES,
     BY_ROWS,
     CONFLICT_DETECTION,
+    TXN_APP_ID,
+    TXN_VERSION,
+    USER_METADATA,
     SessionFacts,
     conflict_detection,
 )
-from delta_ds.kernel.format.options.settings import TXN_APP_ID, TXN_VERSION, USER_METADATA
 from delta_ds.kernel.format.options.write import checked_codec
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
@@ -47,9 +49,8 @@ from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.origin import engine_info
 from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
-from delta_ds.spark.commands.by_arrow import ByArrow
+from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
-from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import run_tasks, staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
@@ -217,7 +218,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         *,
         repeated: bool = False,
     ) -> Rewritten:
-        """Rewrite the files in which rows change; see `file_rewrite.rewrite_files`."""
+        """Rewrite the files in which rows change; see `by_arrow.rewrite_files`."""
         if len(files):
             self._bring_package()
             self._begin_to_write()

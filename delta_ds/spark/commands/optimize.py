@@ -27,8 +27,7 @@ from delta_ds.kernel.commands.optimize.request import (
 )
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.options.session_facts import TIME_ZONE
-from delta_ds.kernel.format.options.settings import USER_METADATA
+from delta_ds.kernel.format.options.settings import TIME_ZONE, USER_METADATA
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of

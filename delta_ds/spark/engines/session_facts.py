@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from delta_ds.kernel.format.options.read import ReadOptions, parse_read_options
-from delta_ds.kernel.format.options.session_facts import (
+from delta_ds.kernel.format.options.settings import (
     ANSI,
     CASE_SENSITIVE,
     CODEC,
@@ -19,9 +19,8 @@ from delta_ds.kernel.format.options.session_facts import (
     UNKNOWN_OPTIONS,
     SessionFacts,
 )
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.origin import origin_of
-from delta_ds.spark.base.kinds.settings import all_settings, session_settings
+from delta_ds.spark.base.kinds.settings import all_settings, session_settings, with_session_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.transaction.write.intent import stream_intent
 from delta_ds.spark.base.kinds.frames import active
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.kinds.settings import with_session_settings
 from delta_ds.spark.base.session_conf import has_catalog, source_in_python
 from delta_ds.spark.base.table_names import (
     FORMAT,

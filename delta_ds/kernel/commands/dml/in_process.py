@@ -23,6 +23,7 @@ from delta_ds.kernel.commands.dml.commit import (
     RowScope,
     commit_dml,
     discard_folder,
+    run_repeated,
 )
 from delta_ds.kernel.commands.dml.file_rewrite import SMALL_BYTES
 from delta_ds.kernel.commands.dml.plan import (
@@ -33,7 +34,6 @@ from delta_ds.kernel.commands.dml.plan import (
     plan_dml,
     plan_file_rewrite,
 )
-from delta_ds.kernel.commands.dml.retries import run_repeated
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.files.read.data_file import is_remote

@@ -22,7 +22,7 @@ from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
 from delta_ds.kernel.format.options import settings
-from delta_ds.kernel.format.options.session_facts import CODEC
+from delta_ds.kernel.format.options.settings import CODEC
 from delta_ds.kernel.format.properties import AUTO_COMPACT, AUTO_OPTIMIZE
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.records import dataclass

@@ -23,7 +23,7 @@ from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, partit
 from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
 from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats, columns_text
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
+from delta_ds.kernel.files.read.plan import vector_descriptor
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.expressions.sql import parse_predicate

@@ -280,7 +280,7 @@ class StreamSource:
         Returns
         -------
         tuple
-            The plan and the slices for `read_slices`: one a file, in order. `scan.tasks.pack` makes tasks of them.
+            The plan and the slices for `read_slices`: one a file, in order. `read.plan.pack` makes tasks of them.
             Where changes are netted, the plan has all columns, and one task takes all slices: see `netted`.
 
         Raises

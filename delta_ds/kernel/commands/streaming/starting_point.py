@@ -11,8 +11,7 @@ from delta_ds.conditions.protocol import LOG_FILE_NOT_FOUND, TIMESTAMP_EARLIER_T
 from delta_ds.conditions.streaming import LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE
 from delta_ds.exceptions import LogError, TimestampOutOfRangeError, TruncatedLogError, VersionNotFoundError
 from delta_ds.kernel.commands.changes.commit import change_constants, file_sizes
-from delta_ds.kernel.files.read.plan import FileSlice
-from delta_ds.kernel.files.scan.tasks import file_slices
+from delta_ds.kernel.files.read.plan import FileSlice, file_slices
 from delta_ds.kernel.format.options.stream_read import LATEST, StreamReadOptions
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log, version_not_found

@@ -60,7 +60,7 @@ def merge_schemas(
         Whether a type of the table may be widened to the data's; the change is noted in `delta.typeChanges`.
         Without it only byte, short and integer give way to each other.
     table_version
-        See `type_widening.record_changes`.
+        See `record_changes`.
 
     Raises
     ------

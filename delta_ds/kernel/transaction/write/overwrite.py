@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from delta_ds.kernel.base.arrow_buffers import field_of, integers
 from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, row_tracking_as_columns
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, file_slices
 from delta_ds.kernel.files.read.reader import read_slices
-from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.format.actions import AddCDCFile, AddFile
 from delta_ds.kernel.format.expressions.arrays import FALSE
 from delta_ds.kernel.format.expressions.evaluate import evaluate
-from delta_ds.kernel.format.options.session_facts import (
+from delta_ds.kernel.format.options.settings import (
     BY_ROWS,
     BY_STATISTICS,
     CONFLICT_DETECTION,

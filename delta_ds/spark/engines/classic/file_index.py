@@ -17,10 +17,10 @@ import numpy as np
 from delta_ds.events.spark import FILTER_NOT_USED_FOR_SKIPPING
 from delta_ds.exceptions import DeltaError, PredicateError
 from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.files.read.plan import vector_descriptor
 from delta_ds.kernel.files.scan.null_checks import check_not_null
 from delta_ds.kernel.files.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.files.scan.skipping import prune, row_numbers
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.tree import Expression, conjunction

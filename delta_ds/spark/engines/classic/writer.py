@@ -32,8 +32,8 @@ from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
 from delta_ds.kernel.transaction.write.plan import plan_write
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.kinds.settings import with_session_settings
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.base.table_names import check_path, path_option

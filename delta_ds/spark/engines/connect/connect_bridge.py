@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.session import UNREADABLE_MESSAGE
 from delta_ds.kernel.format.options.read import parse_read_options
-from delta_ds.kernel.format.options.session_facts import ORIGIN
+from delta_ds.kernel.format.options.settings import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds.catalogs import server_holds_tables

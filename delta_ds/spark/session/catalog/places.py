@@ -12,8 +12,7 @@ from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.catalog import CANNOT_WRITE_INTO_VIEW, CREATE_TABLE_SET_LOCATION, NOT_A_DELTA_TABLE
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE
 from delta_ds.kernel.format.options.parsing import is_of_store
-from delta_ds.kernel.format.options.session_facts import default_properties
-from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES
+from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES, default_properties
 from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base.kinds import settings

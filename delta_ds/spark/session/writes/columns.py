@@ -35,7 +35,7 @@ from delta_ds.conditions.data import CANNOT_UP_CAST_DATATYPE
 from delta_ds.conditions.schema import METADATA_MISMATCH
 from delta_ds.conditions.session import INSERT_COLUMN_ARITY_MISMATCH, INSERT_COLUMN_MISMATCH
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.format.options.session_facts import STRICT, SessionFacts
+from delta_ds.kernel.format.options.settings import STRICT, SessionFacts
 from delta_ds.kernel.format.options.write import WriteOptions
 from delta_ds.kernel.format.properties import ENABLE_TYPE_WIDENING
 from delta_ds.kernel.format.schema.evolution import can_widen

@@ -15,9 +15,9 @@ import delta_ds
 from delta_ds import DeltaTable
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.format.options.ignored_settings import MACHINERY, SETTINGS
-from delta_ds.kernel.format.options.session_facts import DEFAULTS_PREFIX
 from delta_ds.kernel.format.options.settings import (
     AUTO_MERGE,
+    DEFAULTS_PREFIX,
     DROP_IF_EXISTS,
     OPTIMIZE_WRITE,
     SETTING_PREFIX,
