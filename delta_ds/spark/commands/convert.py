@@ -22,13 +22,12 @@ from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_del
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_properties
 from delta_ds.records import replace
-from delta_ds.spark.base.ddl_types import to_kernel
 from delta_ds.spark.base.kinds import settings
 from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
 from delta_ds.spark.base.progress import progress_of, tasks_counted
-from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import format_and_path, is_ours
 from delta_ds.spark.commands.handle import open_handle

@@ -10,7 +10,6 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
 from delta_ds.events.commands import ROWS_FOUND_BY_SPARK, RULES_BY_SPARK
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
@@ -30,10 +29,7 @@ from delta_ds.kernel.format.options.settings import (
     BY_FILES,
     BY_ROWS,
     CONFLICT_DETECTION,
-    TXN_APP_ID,
-    TXN_VERSION,
     USER_METADATA,
-    SessionFacts,
     conflict_detection,
 )
 from delta_ds.kernel.format.options.write import checked_codec
@@ -64,7 +60,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.kernel.transaction.write.intent import WriteIntent
-    from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.spark.engines.seam.engine import RowRules, TablesRead
 
 _Answer = TypeVar("_Answer")
@@ -115,7 +110,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self.target = DmlTarget(handle)
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
-        self._txn = session_transaction(self.target.facts) if txn is None else txn
+        self._txn = self.target.facts.txn if txn is None else txn
         self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
         self.repeatable = False
         self.is_function_of_rows = False
@@ -404,19 +399,3 @@ def _trusting(plan: WritePlan) -> WritePlan:
 def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:
     """The result of DELETE and UPDATE: the number of affected rows."""
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")
-
-
-def session_transaction(facts: SessionFacts) -> tuple[str, int] | None:
-    """The application and version that the session names for its writes; None: none.
-
-    Raises
-    ------
-    InvalidOptionError
-        One of the two is missing, or the version is no number.
-    """
-    app_id, version = (facts.settings.get(name.full_name) for name in (TXN_APP_ID, TXN_VERSION))
-    if app_id is None and version is None:
-        return None
-    if app_id is None or version is None or not str(version).strip().isdecimal():
-        raise INVALID_IDEMPOTENT_WRITES_SETTINGS(app_id=app_id, version=version)
-    return app_id, int(version)

@@ -23,9 +23,10 @@ from delta_ds.conditions.dml import (
 )
 from delta_ds.conditions.schema import FAILED_TO_MERGE_FIELDS
 from delta_ds.exceptions import DeltaError, InvalidOptionError, SchemaError
-from delta_ds.kernel.commands.dml.new_values import NewValue, NewValues
-from delta_ds.kernel.commands.dml.target_paths import (
+from delta_ds.kernel.commands.dml.new_values import (
     NOTHING,
+    NewValue,
+    NewValues,
     check_identities,
     inside_structs,
     lacking,

@@ -391,6 +391,7 @@ def run_repeated(
     """
     attempts = 1 + retries
     for number in range(1, attempts):
+        pause = random.uniform(0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0**number))
         try:
             return attempt()
         except _REPEATED as error:
@@ -399,5 +400,5 @@ def run_repeated(
             COMMAND_REPEATED.log(
                 table=table, operation=operation, attempt=number + 1, attempts=attempts, reason=error
             )
-            time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0**number)))
+            time.sleep(pause)
     return attempt()

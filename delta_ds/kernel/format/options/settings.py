@@ -14,7 +14,11 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
 
-from delta_ds.conditions.options import INVALID_CONF_VALUE, INVALID_CONF_VALUE_TYPE_MISMATCH
+from delta_ds.conditions.options import (
+    INVALID_CONF_VALUE,
+    INVALID_CONF_VALUE_TYPE_MISMATCH,
+    INVALID_IDEMPOTENT_WRITES_SETTINGS,
+)
 from delta_ds.kernel.format.properties import FEATURE_PREFIX, PREFIX, PROPERTIES
 from delta_ds.records import dataclass, field
 
@@ -330,6 +334,22 @@ class SessionFacts:
             The setting says something else.
         """
         return self._word(UNKNOWN_OPTIONS, NEAR, (NEAR, REFUSE, IGNORE_UNKNOWN), str.lower)
+
+    @property
+    def txn(self) -> tuple[str, int] | None:
+        """The application and version that the session names for its writes; None: none.
+
+        Raises
+        ------
+        InvalidOptionError
+            One of the two is missing, or the version is no number.
+        """
+        app_id, version = (self.settings.get(name.full_name) for name in (TXN_APP_ID, TXN_VERSION))
+        if app_id is None and version is None:
+            return None
+        if app_id is None or version is None or not str(version).strip().isdecimal():
+            raise INVALID_IDEMPOTENT_WRITES_SETTINGS(app_id=app_id, version=version)
+        return app_id, int(version)
 
     def with_setting(self, name: str, text: str) -> SessionFacts:
         """The same with one setting more."""
