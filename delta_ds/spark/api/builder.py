@@ -27,7 +27,7 @@ from delta_ds.kernel.format.schema.field_metadata import (
 from delta_ds.kernel.format.schema.types import StructField, StructType
 from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, replace
-from delta_ds.spark.base.kinds import settings
+from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.catalogs import knows_names, server_knows_names
 from delta_ds.spark.base.schema import spark_type, to_kernel
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
@@ -346,7 +346,7 @@ class DeltaTableBuilder(Generic[_Table]):
                 mode=self._mode,
                 description=self._comment,
                 cluster_by=self._clustering,
-                defaults=default_properties(settings.session_settings(self._spark)),
+                defaults=default_properties(session_facts.session_settings(self._spark)),
             )
         return self._table_of(open_handle(self._spark, self._location, self._options))
 

@@ -21,7 +21,7 @@ from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import Task, rewrite_in_threads
 from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite, plan_file_rewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
-from delta_ds.kernel.files.read.ahead import threads_for
+from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.spark.base.progress import tasks_counted

@@ -22,7 +22,7 @@ from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_del
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_properties
 from delta_ds.records import replace
-from delta_ds.spark.base.kinds import settings
+from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
@@ -110,7 +110,7 @@ def _convert(
         if collect_statistics is None
         else collect_statistics,
         "timezone": time_zone(spark),
-        "properties": default_properties(settings.session_settings(spark)),
+        "properties": default_properties(session_facts.session_settings(spark)),
     }
     if entry is not None:
         own, comment = Metastore(Jvm.of(spark)).description([entry.schema], entry.name)

@@ -23,7 +23,7 @@ from delta_ds.kernel.commands.dml.plan import (
     plan_replacement,
 )
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
-from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
+from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of, compact_after
 from delta_ds.kernel.format.actions import Metadata
 from delta_ds.kernel.format.options.settings import (
     BY_FILES,
@@ -42,7 +42,7 @@ from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.frames import frame_of
-from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.kinds.session_facts import engine_info
 from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
@@ -50,7 +50,6 @@ from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import run_tasks, staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
-from delta_ds.spark.engines.portable.writer import compact_after
 from delta_ds.spark.engines.seam.shipping import bring_package
 
 if TYPE_CHECKING:
@@ -370,7 +369,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
 
 def _commit(snapshot: Snapshot, change: DmlCommand, metadata: Metadata, settings: AutoCompaction) -> None:
     commit_dml(snapshot, change)
-    compact_after(snapshot.storage, metadata, change.results, settings, change.timezone)
+    compact_after(snapshot.storage, metadata, change.results, settings, change.timezone, engine_info())
 
 
 @dataclass(frozen=True)

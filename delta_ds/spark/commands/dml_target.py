@@ -42,7 +42,7 @@ from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds import sealed
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.sealed import Sealed, seal
-from delta_ds.spark.base.kinds.settings import with_session_settings
+from delta_ds.spark.base.kinds.session_facts import facts_of, with_facts_of_reads, with_session_settings
 from delta_ds.spark.base.query_needs import TARGET_FORMAT, Needed, needed_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.engines.connect.connect_bridge import fetch, run
@@ -50,7 +50,6 @@ from delta_ds.spark.engines.connect.log_calls import at_version
 from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.engines.seam.expressions import Resolved
-from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from delta_ds.conditions.session import (
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.kinds.session_facts import with_facts_of_reads
 from delta_ds.spark.base.session_conf import has_catalog, is_served, source_in_python
 from delta_ds.spark.base.table_names import (
     FORMAT,
@@ -34,7 +35,6 @@ from delta_ds.spark.base.table_names import (
     without_path,
 )
 from delta_ds.spark.engines import monkeypatch
-from delta_ds.spark.engines.session_facts import with_facts_of_reads
 from delta_ds.spark.session import state, streams
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writing import PathWriter, insert_into, save, save_as_table

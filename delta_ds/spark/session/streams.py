@@ -16,7 +16,7 @@ from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
-from delta_ds.spark.base.kinds.settings import with_session_settings
+from delta_ds.spark.base.kinds.session_facts import facts_of, with_facts_of_reads, with_session_settings
 from delta_ds.spark.base.schema import to_kernel
 from delta_ds.spark.base.session_conf import has_catalog, source_in_python
 from delta_ds.spark.base.table_names import (
@@ -29,7 +29,6 @@ from delta_ds.spark.base.table_names import (
 )
 from delta_ds.spark.engines import monkeypatch
 from delta_ds.spark.engines.portable.streaming.resolve_source import STREAM_MARK, mark
-from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session import state
 from delta_ds.spark.session.writes.request import with_facts, with_layout

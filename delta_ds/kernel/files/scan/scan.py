@@ -249,9 +249,8 @@ class Scan:
         self, max_bytes: float, plan: ReadPlan | None = None, slices: Sequence[FileSlice] | None = None
     ) -> Iterator[pa.RecordBatch]:
         # A process that only plans reads nothing.
-        from delta_ds.kernel.files.read.ahead import in_order, threads_for
         from delta_ds.kernel.files.read.file_columns import Layouts
-        from delta_ds.kernel.files.read.reader import Matching, read_slice
+        from delta_ds.kernel.files.read.reader import Matching, in_order, read_slice, threads_for
 
         storage, plan = self.snapshot.storage, plan or self.plan
         whole = self.slices() if slices is None else slices

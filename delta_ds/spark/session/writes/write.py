@@ -26,12 +26,11 @@ from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base.kinds.sealed import seal
-from delta_ds.spark.base.kinds.settings import with_session_settings
+from delta_ds.spark.base.kinds.session_facts import facts_of, with_session_settings
 from delta_ds.spark.base.session_conf import source_in_python
 from delta_ds.spark.base.table_names import FORMAT, path_option
 from delta_ds.spark.engines.monkeypatch import call_original
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.session_facts import facts_of
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.writes.columns import align
 from delta_ds.spark.session.writes.request import (
