@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.kernel.base.value_types import parse_size
 from delta_ds.kernel.format.options import parsing as values
-from delta_ds.kernel.format.options.session_facts import TIME_ZONE
+from delta_ds.kernel.format.options.settings import TIME_ZONE
 from delta_ds.spark.base.table_names import FORMAT
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from delta_ds.kernel.format.schema.field_metadata import (
 )
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.records import dataclass, replace
-from delta_ds.spark.base.ddl_types import to_kernel
-from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.table_names import is_ours, without_path
 from delta_ds.spark.session.catalog.entries import RESERVED, check_address
 from delta_ds.spark.session.catalog.named import check_provider, named_catalog

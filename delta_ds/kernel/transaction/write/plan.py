@@ -24,7 +24,7 @@ from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.format.expressions.tree import columns
 from delta_ds.kernel.format.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.format.iceberg_compatibility import enabled_version, of_new_table
-from delta_ds.kernel.format.options.session_facts import default_properties
+from delta_ds.kernel.format.options.settings import default_properties
 from delta_ds.kernel.format.options.write import WriteOptions
 from delta_ds.kernel.format.properties import FEATURE_PREFIX, OPTIMIZE_WRITE, TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.format.schema.types import (

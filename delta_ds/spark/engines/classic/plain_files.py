@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from delta_ds.conditions.session import PYTHON_WORKERS_WITHOUT_PACKAGE
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.files.read.ahead import threads_for
+from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.files.rows.casts import match_names
 from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED, WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
 from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.commands.optimize.auto_compact import compact_as_planned
 from delta_ds.kernel.files.write.write_spec import encode
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.kernel.storage import deleter
@@ -33,8 +34,7 @@ from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
 from delta_ds.kernel.transaction.write.plan import plan_write
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
-from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.kinds.session_facts import engine_info, with_session_settings
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.base.table_names import check_path, path_option
@@ -54,7 +54,6 @@ from delta_ds.spark.engines.classic.row_columns import (
     stored_rows,
 )
 from delta_ds.spark.engines.classic.snapshot_isolation import pin_snapshots
-from delta_ds.spark.engines.portable.writer import compact_as_planned
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
             transaction.read_whole_table()
         version = finish_write(plan, [result], transaction, staged=staged)
     if version is not None:
-        compact_as_planned(plan, [result])
+        compact_as_planned(plan, [result], engine_info())
         refresh_cached_rows(spark, root)
     return version
 
