@@ -29,12 +29,14 @@ from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.table_names import is_ours, without_path
-from delta_ds.spark.session.catalog.entries import RESERVED, check_address
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.session.catalog.entries import RESERVED, Metastore, check_address
 from delta_ds.spark.session.catalog.named import check_provider, named_catalog
 from delta_ds.spark.session.catalog.places import (
     CREATE,
     Place,
     create_empty,
+    find_entry,
     place_in_catalog,
     place_named,
     place_of,
@@ -53,7 +55,9 @@ if TYPE_CHECKING:
 
 
 def create_like(spark: SparkSession, statement: JavaObject) -> None:
-    """Create a table like one of ours, with its properties and constraints, or like any other, with its columns.
+    """Create a table like one of ours, with its properties and constraints, or like any other or a view.
+
+    Comment and properties of an entry come along, but for what Spark and Hive note there for themselves.
 
     Parameters
     ----------
@@ -69,8 +73,14 @@ def create_like(spark: SparkSession, statement: JavaObject) -> None:
         raise TABLE_NAME_ALREADY_EXISTS(relationName=place.shown)
     if jtable is None:
         like = spark.table(_dotted(model))
-        partitioning = _partitioning(spark, model)
-        table = NewTable(CREATE, to_kernel(like.schema.fields), partitioning, properties=dict(properties))
+        own, comment = _of_entry(spark, model)
+        table = NewTable(
+            mode=CREATE,
+            schema=to_kernel(like.schema.fields),
+            partitioning=_partitioning(spark, model),
+            properties={**own, **dict(properties)},
+            comment=comment,
+        )
     else:
         like_ours = opened(jtable).snapshot
         metadata = like_ours.metadata
@@ -104,6 +114,13 @@ def _features(supported: Iterable[str]) -> dict[str, str]:
         for feature in copied
         if feature is not CLUSTERING and not feature.by_catalog
     }
+
+
+def _of_entry(spark: SparkSession, name: JavaObject) -> tuple[dict[str, str], str | None]:
+    """Properties and comment that users gave to a table or view of the session catalog; none of a temporary view."""
+    parts = [name.apply(number) for number in range(name.size())]
+    entry = None if spark.catalog.getTable(_dotted(name)).isTemporary else find_entry(spark, parts)
+    return ({}, None) if entry is None else Metastore(Jvm.of(spark)).description([entry.schema], entry.name)
 
 
 def _partitioning(spark: SparkSession, name: JavaObject) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.alter import clustering
-from delta_ds.kernel.transaction.alter.create import new_table, with_defaults
+from delta_ds.kernel.transaction.alter.create import check_replacement, new_table, with_defaults
 from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.transaction.write.intent import WriteIntent, WriteTarget
@@ -294,6 +294,8 @@ def _plan_existing_table(snapshot: Snapshot, data: StructType, intent: WriteInte
         if (schema, wanted) == (snapshot.schema, partitioning):
             schema = snapshot.schema
         partitioning = wanted
+        if options.definition is not None:
+            check_replacement(snapshot, partitioning)
     if schema == snapshot.schema and partitioning == before.partition_columns:
         return _Outcome(snapshot.table_state, {}, snapshot)
     if not options.data_change:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from chispa import assert_df_equality
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from delta_ds.exceptions import DeltaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -215,8 +218,57 @@ def test_table_like_another_supports_what_that_supports(spark: SparkSession, sch
     assert versions[0] == versions[1]
 
 
+def test_table_like_one_of_another_source_has_its_comment_and_properties(
+    spark: SparkSession, schema: str
+) -> None:
+    spark.sql(
+        "CREATE TABLE pq (id INT COMMENT 'of all', p STRING) USING parquet PARTITIONED BY (p) COMMENT 'old' "
+        "TBLPROPERTIES ('team' = 'sales', 'delta.appendOnly' = 'true')"
+    )
+    spark.sql("CREATE VIEW pq_ids COMMENT 'a view' TBLPROPERTIES ('team' = 'views') AS SELECT id FROM pq")
+    spark.sql("CREATE TEMPORARY VIEW passing AS SELECT 1 AS id")
+    found = {}
+    for model in ("pq", "pq_ids", "passing"):
+        spark.sql(f"CREATE TABLE like_{model} LIKE {model} USING delta TBLPROPERTIES ('own' = '1')")
+        detail = spark.sql(f"DESCRIBE DETAIL like_{model}").first()
+        assert detail is not None
+        found[model] = (detail.description, detail.properties, detail.partitionColumns)
+    assert found == {
+        "pq": ("old", {"team": "sales", "delta.appendOnly": "true", "own": "1"}, ["p"]),
+        "pq_ids": ("a view", {"team": "views", "own": "1"}, []),
+        "passing": (None, {"own": "1"}, []),
+    }
+    assert spark.table("like_pq").schema["id"].metadata == {"comment": "of all"}
+
+
 def test_field_of_a_struct_partitions_no_table(spark: SparkSession, schema: str) -> None:
     with pytest.raises(PySparkException) as raised:
         spark.sql("CREATE TABLE t (`s.x` INT, s STRUCT<x: INT>) USING delta PARTITIONED BY (s.x)")
     assert raised.value.getCondition() == "DELTA_OPERATION_NOT_ALLOWED"
     assert not spark.catalog.tableExists("t")
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [
+        "CREATE OR REPLACE TABLE clustered (id INT, p INT) USING delta PARTITIONED BY (p)",
+        "CREATE OR REPLACE TABLE clustered USING delta PARTITIONED BY (p) AS SELECT 1 AS id, 2 AS p",
+        "saveAsTable",
+        "writeTo",
+    ],
+)
+def test_a_clustered_table_is_not_replaced_by_one_with_partitions(
+    spark: SparkSession, schema: str, replace: str
+) -> None:
+    spark.sql("CREATE OR REPLACE TABLE clustered (id INT, p INT) USING delta CLUSTER BY (id)")
+    rows = spark.sql("SELECT 1 AS id, 2 AS p")
+    with pytest.raises(DeltaError) as caught:
+        if replace == "saveAsTable":
+            writer = rows.write.mode("overwrite").format("delta").option("overwriteSchema", "true")
+            writer.partitionBy("p").saveAsTable("clustered")
+        elif replace == "writeTo":
+            rows.writeTo("clustered").using("delta").partitionedBy(F.col("p")).createOrReplace()
+        else:
+            spark.sql(replace)
+    assert caught.value.condition == "DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE"
+    assert spark.table("clustered").count() == 0
