@@ -142,6 +142,29 @@ def test_what_show_create_table_prints_makes_the_table_again(spark: SparkSession
     assert again == first
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "b STRUCT<c: INT, D: STRING COMMENT 'it is'>",
+        "b MAP<STRING, STRUCT<aB: INT, n: ARRAY<STRUCT<x: INT>>>>",
+        "b STRUCT<`a-B`: INT, c: INT>",
+        "b ARRAY<STRUCT<aB: VARCHAR(3)>>, c CHAR(2)",
+    ],
+)
+def test_show_create_table_keeps_the_names_and_comments_inside_a_column(
+    spark: SparkSession, schema: str, columns: str
+) -> None:
+    spark.sql(f"CREATE TABLE nested ({columns}) USING delta")
+    made = spark.table("nested").schema
+    text = spark.sql("SHOW CREATE TABLE nested").first()
+    assert text is not None
+    spark.sql("DROP TABLE nested")
+    spark.sql(text[0])
+    again = spark.table("nested").schema
+    spark.sql("DROP TABLE nested")
+    assert again == made
+
+
 # --- others in the same catalog
 
 
