@@ -24,7 +24,7 @@ from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.format.expressions.tree import columns
 from delta_ds.kernel.format.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.format.iceberg_compatibility import enabled_version, of_new_table
-from delta_ds.kernel.format.options.session_facts import default_properties
+from delta_ds.kernel.format.options.settings import default_properties
 from delta_ds.kernel.format.options.write import WriteOptions
 from delta_ds.kernel.format.properties import FEATURE_PREFIX, OPTIMIZE_WRITE, TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.format.schema.types import (
@@ -105,6 +105,11 @@ class WritePlan:
     def files_of_whole_rows(self) -> WriteSpec:
         """For files with rows that are in the table already, with all that these have."""
         return replace(self.files, schema=self.state.schema)
+
+    @property
+    def of_stored_rows(self) -> WritePlan:
+        """The same for tasks that get rows in which all is computed and checked."""
+        return replace(self, rows=replace(self.rows, defaults=(), generated=(), checks=()))
 
     @property
     def read_version(self) -> int:

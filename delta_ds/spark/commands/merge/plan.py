@@ -33,12 +33,10 @@ from delta_ds.spark.commands.resolution.assignments import Assignment, align, fi
 from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.expressions import ResolutionCache, Resolved
+from delta_ds.spark.engines.seam.expressions import Context, ResolutionCache, Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def plan_merge(
     cast: StoreCast,
     generated: Collection[str] = (),
     alias: str | None = None,
-    context: ExpressionContext | None = None,
+    context: Context | None = None,
     cache: ResolutionCache | None = None,
 ) -> MergePlan:
     """Resolve a MERGE.

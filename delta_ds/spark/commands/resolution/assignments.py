@@ -14,7 +14,7 @@ from delta_ds.conditions.dml import (
     UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
 )
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.commands.dml.target_paths import NOTHING, check_identities, inside_structs, not_there
+from delta_ds.kernel.commands.dml.new_values import NOTHING, check_identities, inside_structs, not_there
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path, show
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.format.schema.types import DataType, StructField, StructType

@@ -33,8 +33,8 @@ _SPARK_NOTES = ("spark.sql.", "view.")
 # Of which version an entry tells.
 _LAST_VERSION, _LAST_TIMESTAMP = "delta.lastUpdateVersion", "delta.lastCommitTimestamp"
 # What Spark keeps among the properties of a table.
-_OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION = "owner", "external", "table_type", "is_managed_location"
-RESERVED = frozenset([_OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION, "provider", "location", "comment"])
+_OWNER, _EXTERNAL, _MANAGED_LOCATION = "owner", "external", "is_managed_location"
+RESERVED = frozenset([_OWNER, _EXTERNAL, "table_type", _MANAGED_LOCATION, "provider", "location", "comment"])
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ class Entry:
     @property
     def reserved(self) -> dict[str, str]:
         """What Spark's commands look for among the properties of a table."""
-        properties = {_TABLE_TYPE: "MANAGED" if self.managed else "EXTERNAL"}
-        properties[_EXTERNAL if not self.managed else _MANAGED_LOCATION] = "true"
+        properties = {_MANAGED_LOCATION if self.managed else _EXTERNAL: "true"}
         if self.owner:
             properties[_OWNER] = self.owner
         return properties

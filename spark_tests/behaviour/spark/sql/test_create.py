@@ -49,6 +49,34 @@ def test_table_replaced_by_a_query_on_itself_is_one_commit(spark: SparkSession, 
     assert sorted(row.big for row in spark.table("self").collect()) == [21, 31]
 
 
+def test_writes_by_name_iterate_over_no_collection_of_the_jvm(
+    spark: SparkSession, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of each is an exception in the JVM, of which pyspark asks a dozen questions."""
+    from py4j.java_collections import JavaIterator
+
+    def refuse(iterator: JavaIterator) -> None:
+        raise AssertionError("a collection of the JVM is iterated over")
+
+    write_by_every_name(spark, "first")  # classes that are compiled come as a collection, once
+    monkeypatch.setattr(JavaIterator, "next", refuse)
+    monkeypatch.setattr(JavaIterator, "__next__", refuse)
+    write_by_every_name(spark, "second")
+    assert spark.table("second").count() == 4
+
+
+def write_by_every_name(spark: SparkSession, name: str) -> None:
+    rows = spark.range(4).selectExpr("id", "id % 2 AS p")
+    rows.write.format("delta").partitionBy("p").option("delta.appendOnly", "false").saveAsTable(name)
+    rows.write.format("delta").mode("append").saveAsTable(name)
+    rows.write.insertInto(name, overwrite=True)
+    rows.writeTo(f"{name}_made").using("delta").tableProperty("a", "b").create()
+    rows.writeTo(f"{name}_made").option("mergeSchema", "true").append()
+    columns = "a INT, b BIGINT GENERATED ALWAYS AS IDENTITY"
+    spark.sql(f"CREATE TABLE {name}_sql ({columns}) USING delta")
+    spark.sql(f"INSERT INTO {name}_sql (a) VALUES (1)")
+
+
 @pytest.mark.parametrize("replace", ["", "OR REPLACE "])
 def test_query_that_fails_leaves_no_table(
     spark: SparkSession, schema: str, folder: Path, replace: str
@@ -112,6 +140,29 @@ def test_what_show_create_table_prints_makes_the_table_again(spark: SparkSession
     assert spark.sql("DESCRIBE shown").collect() == described
     again = spark.sql("SHOW CREATE TABLE shown").first()
     assert again == first
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "b STRUCT<c: INT, D: STRING COMMENT 'it is'>",
+        "b MAP<STRING, STRUCT<aB: INT, n: ARRAY<STRUCT<x: INT>>>>",
+        "b STRUCT<`a-B`: INT, c: INT>",
+        "b ARRAY<STRUCT<aB: VARCHAR(3)>>, c CHAR(2)",
+    ],
+)
+def test_show_create_table_keeps_the_names_and_comments_inside_a_column(
+    spark: SparkSession, schema: str, columns: str
+) -> None:
+    spark.sql(f"CREATE TABLE nested ({columns}) USING delta")
+    made = spark.table("nested").schema
+    text = spark.sql("SHOW CREATE TABLE nested").first()
+    assert text is not None
+    spark.sql("DROP TABLE nested")
+    spark.sql(text[0])
+    again = spark.table("nested").schema
+    spark.sql("DROP TABLE nested")
+    assert again == made
 
 
 # --- others in the same catalog

@@ -23,7 +23,7 @@ from delta_ds.kernel.commands.optimize.command import optimize, rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import FULL, PURGE, ZORDER, OptimizeRequest, settings_of
-from delta_ds.kernel.format.options.session_facts import CODEC
+from delta_ds.kernel.format.options.settings import CODEC
 from delta_ds.kernel.transaction.alter.clustering import cluster_by
 from delta_ds.kernel.transaction.alter.properties import set_properties
 from spark_tests.behaviour.kernel.commands.whole_tables import bodies, ids, rows, with_vector
