@@ -18,6 +18,7 @@ from delta_ds.conditions.schema import (
 )
 from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE, VIEW_CANNOT_BE_CONVERTED
 from delta_ds.events.commands import CONVERT_BY_DRIVER
+from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_properties
@@ -90,9 +91,13 @@ def _source(spark: SparkSession, identifier: str) -> tuple[str, str, Entry | Non
     try:
         found = find_entry(spark, name_parts(spark, identifier))
     except ParseException:
-        found = None  # no name at all, such as a bare path
+        return source, path, None  # no name at all, such as a bare path
     if found is None:
-        return source, path, None
+        raise NotADeltaTableError(
+            f"there is no table {identifier} to convert; a folder of Parquet files is named parquet.`/path`. "
+            "Nothing was written",
+            parameters={"tableName": identifier},
+        )
     if found.provider is None:
         raise VIEW_CANNOT_BE_CONVERTED(table=found.full_name)
     return "delta" if is_ours(found.provider) else found.provider, found.path, found
