@@ -19,10 +19,10 @@ NATIVE_WRITE_CONF = "spark.pydelta.nativeWrite"
 # Of tables with so many file actions in their checkpoint, or more, the files of a query are found by tasks.
 LARGE_TABLE_CONF = "spark.pydelta.largeTableFiles"
 LARGE_TABLE_FILES = 5_000_000
-# Rows that are plain Parquet files are read and written by Arrow.
+# Rows that are plain Parquet files, and computed rows of partitions, are written by Arrow.
 ARROW_WRITE_CONF = "spark.pydelta.arrowWrite"
 
-# OPTIMIZE of files up to this size, in all, is done by threads where the command runs, not by the tasks of a job.
+# What rewrites or copies files up to this size, in all, does it by threads where it runs, not by the tasks of a job.
 LOCAL_OPTIMIZE_CONF = "spark.pydelta.localOptimizeSize"
 LOCAL_OPTIMIZE_SIZE = "256m"
 

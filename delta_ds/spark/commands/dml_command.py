@@ -41,14 +41,14 @@ from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.redaction import redacted
-from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.frames import frame_of, run_tasks
 from delta_ds.spark.base.kinds.session_facts import engine_info
 from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.rows import run_tasks, staging
+from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.shipping import bring_package
 
@@ -152,7 +152,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             if (rules := target.engine.row_rules()) is None:
                 raise
             self.plan = target.ask(partial(plan, columns_of=rules.columns_of))
-            self._task_plan = replace(self.plan, write=_trusting(self.plan.write))
+            self._task_plan = replace(self.plan, write=self.plan.write.of_stored_rows)
             self._by_spark = _BySpark(rules, why)
 
     def __enter__(self) -> DmlExecution:
@@ -201,7 +201,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     def _insert_by_tasks(self, frame: DataFrame, plan: WritePlan, folder: str) -> list[TaskResult]:
         self._bring_package()
         if self._by_spark is not None:
-            frame, plan = self._by_spark.applied(frame, plan), _trusting(plan)
+            frame, plan = self._by_spark.applied(frame, plan), plan.of_stored_rows
         return run_tasks(frame, partial(write_rows, plan, folder=folder))
 
     def rewrite(
@@ -388,11 +388,6 @@ class _BySpark:
         if found is None:
             raise self.why
         return found
-
-
-def _trusting(plan: WritePlan) -> WritePlan:
-    """The same for tasks that get rows in which all is computed and checked."""
-    return replace(plan, rows=replace(plan.rows, generated=(), checks=()))
 
 
 def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:

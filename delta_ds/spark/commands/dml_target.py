@@ -49,15 +49,13 @@ from delta_ds.spark.engines.connect.connect_bridge import fetch, run
 from delta_ds.spark.engines.connect.log_calls import at_version
 from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.expressions import Resolved
+from delta_ds.spark.engines.seam.expressions import Context, Resolved
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
-
-    from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 
 FORMAT = TARGET_FORMAT
@@ -247,7 +245,7 @@ class DmlTarget:
         return self.engine.frames.with_ids_of(frame, self._first)
 
     @cached_property
-    def context(self) -> ExpressionContext | None:
+    def context(self) -> Context | None:
         """See `Expressions.context`."""
         return self.engine.expressions.context(self._first or self.frame(self.no_files), self.handle.given)
 

@@ -29,7 +29,7 @@ from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.expressions.tree import Call, Cast, Column, Expression, Literal, fold, quote_name
 from delta_ds.kernel.format.operations import Operation
-from delta_ds.kernel.format.schema.column_paths import show
+from delta_ds.kernel.format.schema.column_paths import parse_path, show
 from delta_ds.kernel.storage.staging import StagedFiles
 
 if TYPE_CHECKING:
@@ -272,12 +272,12 @@ def operation_parameters(plan: OptimizePlan) -> dict[str, Any]:
         return {}
     if request.kind in REORG:
         return {"predicate": predicate, "applyPurge": True}
-    columns = [show(path) for path in plan.curve.columns] if plan.curve else []
     clustered = plan.curve is not None and plan.curve.kind == HILBERT
+    columns = [show(path) for path in plan.curve.columns] if plan.curve is not None and clustered else []
     parameters = {
         "predicate": predicate,
-        "zOrderBy": columns_text([] if clustered else columns),
-        "clusterBy": columns_text(columns if clustered else []),
+        "zOrderBy": columns_text([show(parse_path(name)) for name in request.columns]),
+        "clusterBy": columns_text(columns),
         "auto": request.auto,
     }
     return parameters | {"isFull": request.kind == FULL} if clustered else parameters

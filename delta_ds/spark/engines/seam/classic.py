@@ -137,6 +137,9 @@ class ClassicFrames:
     ) -> DataFrame:
         return frame  # columns have ids, which stay
 
+    def follow(self) -> None:
+        """It does by the ids."""
+
     def columns(self, frame: DataFrame) -> list[Column]:
         return resolution.attributes(frame)
 

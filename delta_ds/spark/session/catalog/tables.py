@@ -25,7 +25,7 @@ from delta_ds.spark.engines.classic.load import Reading, frame_of, open_reading
 from delta_ds.spark.engines.portable.batch import Changes
 from delta_ds.spark.engines.portable.source import open_read
 from delta_ds.spark.session.catalog.entries import Entry, check_address
-from delta_ds.spark.session.catalog.updates import follow
+from delta_ds.spark.session.catalog.updates import clustering_property, follow
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writes.write import insert_rows
 
@@ -278,6 +278,7 @@ def _told(
 def _properties(table: OpenTable, snapshot: Snapshot) -> dict[str, str]:
     """What DESCRIBE and SHOW tell of a table: its properties, and what Spark keeps among them."""
     properties = {**snapshot.metadata.configuration, **protocol_properties(snapshot.protocol)}
+    properties |= clustering_property(snapshot)
     properties["provider"] = "delta"
     if snapshot.metadata.description is not None:
         properties["comment"] = snapshot.metadata.description

@@ -170,7 +170,7 @@ def test_physical_names_and_statistics_stay_with_column_mapping(tmp_path: Path) 
     done = optimize(log, OptimizeRequest(ZORDER, where=("land = 'de'",), columns=("ID",)))
     assert rows(log) == [1, 2]
     assert log.snapshot().scan("id = 5").num_files == 0
-    assert bodies(log, done.version or 0, "commitInfo")[0]["operationParameters"]["zOrderBy"] == '["id"]'
+    assert bodies(log, done.version or 0, "commitInfo")[0]["operationParameters"]["zOrderBy"] == '["ID"]'
 
 
 # ---------------------------------------------------------------- purge
