@@ -19,6 +19,7 @@ from delta_ds.spark.commands.handle import open_handle, open_name
 from delta_ds.spark.engines.arguments import public_methods
 from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ServerLog, ask, fetch, open_log, run
+from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.reading import read
@@ -300,6 +301,7 @@ class DeltaTable(TableDescription, Shown):
         """
         df = read(self._handle.spark, self._handle.options)
         df = df.alias(self._handle.alias) if self._handle.alias else df
+        engine_of(self._handle.spark).frames.follow()
         self._handle.given.append(df)
         return df
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.spark.engines.connect.connect_bridge import ServerLog
 from delta_ds.spark.engines.seam.connect_expressions import (
-    names_frames_by_columns,
-    plans_named,
+    FramesOfTable,
     plans_of,
+    plans_of_columns,
     renamed,
 )
 
@@ -70,17 +70,19 @@ def run_at_server(
         "evolve": evolve,
         "txn": txn,
     }
-    if told.names_columns or not names_frames_by_columns(handle.spark, told.columns):
+    given = FramesOfTable(handle.spark, handle.given)
+    columns = [given.columns(column, source) for column in told.columns]
+    named = plans_of_columns(handle.spark, columns)
+    if told.names_columns or named is None:
         return None
-    named = plans_named(handle.spark, told.columns)
     if named:
         of_source = plans_of([] if source is None else [source])
-        of_table = named & plans_of(handle.given)
+        of_table = named & given.plans
         # What both sides are made of, and what neither is, Spark itself says to the client.
         if of_table & of_source or named - of_table - of_source:
             return None
-        told.columns = renamed(told.columns, of_table, OF_TABLE)
-    counts: tuple[int | None, ...] = log.change_rows(command, told.columns, source)
+        columns = renamed(columns, of_table, OF_TABLE)
+    counts: tuple[int | None, ...] = log.change_rows(command, columns, source)
     return counts
 
 

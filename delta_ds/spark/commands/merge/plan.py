@@ -33,12 +33,10 @@ from delta_ds.spark.commands.resolution.assignments import Assignment, align, fi
 from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.expressions import ResolutionCache, Resolved
+from delta_ds.spark.engines.seam.expressions import Context, ResolutionCache, Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def plan_merge(
     cast: StoreCast,
     generated: Collection[str] = (),
     alias: str | None = None,
-    context: ExpressionContext | None = None,
+    context: Context | None = None,
     cache: ResolutionCache | None = None,
 ) -> MergePlan:
     """Resolve a MERGE.
@@ -162,6 +160,7 @@ def plan_merge(
         table,
         evolve,
         alias,
+        cast.exact_names,
     )
     condition = resolver.both.predicate(on, SEARCH_CONDITION)
     found = [(c, *resolver.clause(c)) for c in effective_clauses(clauses, table)]
@@ -207,6 +206,7 @@ class _Resolver:
     table: str
     evolve: bool
     alias: str | None
+    exact: bool
 
     def clause(self, clause: Clause) -> tuple[Resolved | None, list[Assignment]]:
         """The resolved condition and assignments of a clause, by the columns of the table after evolution."""
@@ -235,10 +235,10 @@ class _Resolver:
         return [Assignment(p, v.column, v.type) for p, v in zip(paths, values, strict=True)]
 
     def _path(self, name: str, clause: Clause) -> Path:
-        found = find_target(self.schema, name, self.alias)
+        found = find_target(self.schema, name, self.alias, self.exact)
         if found is None and self.evolve and not clause.is_by_source:
             found = self.source.find(name)
-        return found or target_path(self.schema, name, self.table, clause.label, self.alias)
+        return found or target_path(self.schema, name, self.table, clause.label, self.alias, self.exact)
 
     def _all_assignments(self, clause: Clause) -> list[Assignment]:
         """`*`: with evolution every column of the source, else every column of the table."""

@@ -35,13 +35,18 @@ from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import BOOLEAN, VOID
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.expressions import ResolutionCache, ResolutionScope, Resolved, source_text
+from delta_ds.spark.engines.seam.expressions import (
+    Context,
+    ResolutionCache,
+    ResolutionScope,
+    Resolved,
+    source_text,
+)
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 SEARCH_CONDITION = "search condition"
 _VALUE = f"{HIDDEN}value_"
@@ -92,7 +97,7 @@ class Scope:
         what: str,
         *,
         joined: DataFrame | None = None,
-        context: ExpressionContext | None = None,
+        context: Context | None = None,
         label: str = "",
         cache: ResolutionCache | None = None,
     ) -> None:

@@ -35,6 +35,7 @@ class ClassicExpressions:
         self, scope: ResolutionScope, columns: Sequence[Column], sources: Sequence[Any], *, predicate: bool
     ) -> list[Resolved] | None:
         selected = scope.frame.select(*(c.alias(f"{HIDDEN}value_{i}") for i, c in enumerate(columns)))
+        assert scope.context is None or isinstance(scope.context, resolution.ExpressionContext)
         found = resolution.resolve(scope.frame, selected, scope.context)
         if found is None:
             return None

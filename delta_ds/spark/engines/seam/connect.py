@@ -8,21 +8,22 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.types import AtomicType, DataType, StringType
 
 from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_INSERT
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
-from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
+from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.connect.needed import told
 from delta_ds.spark.engines.seam.connect_expressions import (
     ConnectExpressions,
+    keep_plans_of_columns,
     plans_named,
     plans_of,
-    standing_for,
 )
 from delta_ds.spark.engines.seam.engine import CONNECT
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from delta_ds.kernel.format.options.session_facts import SessionFacts
+    from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
@@ -136,6 +137,9 @@ class ConnectFrames:
         plans = plans_of(frames)
         return standing_for(frame, plans if named is None else plans & named)
 
+    def follow(self) -> None:
+        keep_plans_of_columns()
+
     def columns(self, frame: DataFrame) -> list[Column]:
         return [frame[quoted(name)] for name in frame.columns]
 
@@ -172,6 +176,43 @@ class ConnectFrames:
 
     def fits_executors(self, frame: DataFrame, rows: int, variable_bytes: int) -> bool:
         return False
+
+
+def standing_for(frame: DataFrame, plans: Iterable[int]) -> DataFrame:
+    """A frame of a client in which columns of frames with other plans mean its columns of the same names."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    others = tuple(sorted(plans))
+    if not others:
+        return frame
+    stands = _standing_class()(frame._plan, others)
+    return ConnectFrame(stands, frame.sparkSession)  # type: ignore[arg-type]
+
+
+@cache
+def _standing_class() -> type:
+    from pyspark.sql.connect import proto
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    class Standing(LogicalPlan):
+        def __init__(self, child: LogicalPlan, others: Sequence[int]) -> None:
+            super().__init__(child)
+            self._below, self._others = child, others
+
+        def plan(self, session: Any) -> Any:
+            relation = self._below.plan(session)
+            # By its own id above them: nothing but what was written for them finds it by these.
+            for plan in (*self._others, None):
+                above = self._create_proto_relation()
+                if plan is not None:
+                    above = proto.Relation()
+                    above.common.plan_id = plan
+                above.project.input.CopyFrom(relation)
+                above.project.expressions.add().unresolved_star.SetInParent()
+                relation = above
+            return relation
+
+    return Standing
 
 
 class ConnectJobs:

@@ -5,9 +5,10 @@ What the server makes of a `Column` is not shown, so nothing is known of one but
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from delta_ds.conditions.dml import UNSUPPORTED_SUBQUERY
 from delta_ds.kernel.format.expressions.tree import (
@@ -15,11 +16,12 @@ from delta_ds.kernel.format.expressions.tree import (
     columns,
     without_qualifier,
 )
-from delta_ds.kernel.format.options.session_facts import ANSI
+from delta_ds.kernel.format.options.settings import ANSI
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
 from delta_ds.spark.base.query_needs import means_one_thing, moves, parsed_text, usable_parts
 from delta_ds.spark.base.schema import from_spark
+from delta_ds.spark.engines import monkeypatch
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.expressions import ResolutionScope, Resolved, source_text
 
@@ -37,8 +39,9 @@ class ConnectExpressions:
 
     # --- resolving
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> None:
-        """None: what may differ is computed once, and kept."""
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> FramesOfTable:
+        """What may differ is computed once, and kept."""
+        return FramesOfTable(self._spark, given)
 
     def resolve(
         self,
@@ -208,9 +211,10 @@ def plans_named(spark: SparkSession, expressions: Iterable[object]) -> set[int]:
     return {plan for _, plan in _names_in(spark, expressions)}
 
 
-def names_frames_by_columns(spark: SparkSession, expressions: Iterable[object]) -> bool:
-    """Whether nothing in expressions of a client names a frame but columns: no query, and not all of its columns."""
-    return all(kind == _COLUMN for kind, _ in _names_in(spark, expressions))
+def plans_of_columns(spark: SparkSession, expressions: Iterable[object]) -> set[int] | None:
+    """As `plans_named`; None where something names a frame that is no column: a query, or all of its columns."""
+    named = list(_names_in(spark, expressions))
+    return {plan for _, plan in named} if all(kind == _COLUMN for kind, _ in named) else None
 
 
 def _names_in(spark: SparkSession, expressions: Iterable[object]) -> Iterator[tuple[str, int]]:
@@ -228,34 +232,130 @@ def _names_in(spark: SparkSession, expressions: Iterable[object]) -> Iterator[tu
 
 def renamed(columns: Iterable[SparkColumn], plans: Set[int], qualifier: str) -> list[SparkColumn]:
     """Expressions of a client in which columns of frames with some plans have a qualifier in place of the plan."""
+
+    def rename(column: Any) -> None:
+        if column.plan_id in plans:
+            column.ClearField("plan_id")
+            column.unparsed_identifier = f"{qualifier}.{column.unparsed_identifier}"
+
+    return [_changed(column, rename) for column in columns]
+
+
+def _changed(column: SparkColumn, change: Callable[[Any], None]) -> SparkColumn:
+    """An expression of a client with a change of the columns in it that name plans."""
     from pyspark.sql.connect.column import Column as ConnectColumn
 
-    kind = _renamed_class()
-    return [ConnectColumn(kind(column._expr, plans, qualifier)) for column in columns]
+    return ConnectColumn(_changed_class()(column._expr, change))
 
 
 @cache
-def _renamed_class() -> type:
+def _changed_class() -> type:
     from pyspark.sql.connect.expressions import Expression as ConnectExpression
 
-    class Renamed(ConnectExpression):
-        def __init__(self, expression: ConnectExpression, plans: Set[int], qualifier: str) -> None:
+    class Changed(ConnectExpression):
+        def __init__(self, expression: ConnectExpression, change: Callable[[Any], None]) -> None:
             super().__init__()
-            self._expression, self._plans, self._qualifier = expression, plans, qualifier
+            self._expression, self._change = expression, change
+            self._tree: Any = None
 
         def to_plan(self, session: Any) -> Any:
-            tree = self._expression.to_plan(session)
-            for message in _messages(tree):
-                named = message.DESCRIPTOR.name == _COLUMN and message.HasField("plan_id")
-                if named and message.plan_id in self._plans:
-                    message.ClearField("plan_id")
-                    message.unparsed_identifier = f"{self._qualifier}.{message.unparsed_identifier}"
-            return tree
+            # Made once: commands ask for it more than once.
+            if self._tree is None:
+                made = self._expression.to_plan(session)
+                self._tree = type(made)()
+                self._tree.CopyFrom(made)  # the other one may be kept, too
+                for message in _messages(self._tree):
+                    if message.DESCRIPTOR.name == _COLUMN and message.HasField("plan_id"):
+                        self._change(message)
+            return self._tree
 
         def __repr__(self) -> str:
             return repr(self._expression)
 
-    return Renamed
+    return Changed
+
+
+# --- frames that are made of the table's
+
+# The plans of frames that columns were taken of, as long as there is such a column.
+_plans: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def keep_plans_of_columns() -> None:
+    """From now on let a column of a client's DataFrame hold the plan of it, of which Spark gives it the id alone."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    monkeypatch.apply(ConnectFrame, "_col", lambda frame, arguments: True, _column_with_plan)
+
+
+def _column_with_plan(original: Callable[..., Any], frame: Any, arguments: dict[str, Any]) -> Any:
+    column = original(frame, **arguments)
+    column._expr.plan_of_frame = _plans[frame._plan._plan_id] = frame._plan
+    return column
+
+
+class FramesOfTable:
+    """Columns of frames that are made of those of the table: they are the table's where Spark passes these on.
+
+    See `Context`.
+
+    Parameters
+    ----------
+    spark
+        A session of Spark Connect.
+    given
+        Frames of the table that its user holds.
+    """
+
+    def __init__(self, spark: SparkSession, given: Iterable[DataFrame | str]) -> None:
+        self._spark = spark
+        self._given: list[Any] = [frame for frame in given if not isinstance(frame, str)]
+
+    @cached_property
+    def plans(self) -> set[int]:
+        """The ids of the plans of the frames that were given."""
+        return plans_of(self._given)
+
+    def columns(self, expression: SparkColumn, frame: DataFrame | None) -> SparkColumn:
+        others = plans_named(self._spark, [expression]) - self.plans
+        made = {plan: of for plan in others if (of := _plans.get(plan)) is not None}
+        if not made or not self._given:
+            return expression
+
+        def trace(column: Any) -> None:
+            if column.plan_id in made:
+                column.plan_id = self._traced(column, made[column.plan_id], frame)
+
+        return _changed(expression, trace)
+
+    def _traced(self, column: Any, plan: Any, frame: DataFrame | None) -> int:
+        """The plan by which the command finds a column of a frame; that of the frame where it is not the table's."""
+        from pyspark.sql.connect.column import Column as ConnectColumn
+        from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+        from pyspark.sql.connect.expressions import ColumnReference
+
+        def named(by: int) -> Any:
+            return ConnectColumn(ColumnReference(column.unparsed_identifier, by))
+
+        own: int = column.plan_id
+        made: Any = ConnectFrame(plan, self._spark)  # type: ignore[arg-type]
+        beneath = plans_of([made])
+        for given in self._given:
+            table = given._plan._plan_id
+            if table in beneath and _is_there(made, named(own), named(table)):
+                # What the source of a merge has of it is the source's.
+                return own if frame is not None and _is_there(frame, named(own)) else int(table)
+        return own
+
+
+def _is_there(frame: DataFrame, *columns: SparkColumn) -> bool:
+    """Whether a frame has some columns, by the plans that they name."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return len(frame.select(*columns).schema) == len(columns)
+    except AnalysisException:
+        return False
 
 
 def plans_of(frames: Iterable[DataFrame | str]) -> set[int]:
@@ -282,40 +382,3 @@ def _messages(message: Any) -> Iterator[Any]:
             if field.message_type is not None:
                 parts = [value] if hasattr(value, "ListFields") else value
                 pending += [part for part in parts if hasattr(part, "ListFields")]
-
-
-def standing_for(frame: DataFrame, plans: Iterable[int]) -> DataFrame:
-    """A frame of a client in which columns of frames with other plans mean its columns of the same names."""
-    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
-
-    others = tuple(sorted(plans))
-    if not others:
-        return frame
-    stands = _standing_class()(frame._plan, others)
-    return ConnectFrame(stands, frame.sparkSession)  # type: ignore[arg-type]
-
-
-@cache
-def _standing_class() -> type:
-    from pyspark.sql.connect import proto
-    from pyspark.sql.connect.plan import LogicalPlan
-
-    class Standing(LogicalPlan):
-        def __init__(self, child: LogicalPlan, others: Sequence[int]) -> None:
-            super().__init__(child)
-            self._below, self._others = child, others
-
-        def plan(self, session: Any) -> Any:
-            relation = self._below.plan(session)
-            # By its own id above them: nothing but what was written for them finds it by these.
-            for plan in (*self._others, None):
-                above = self._create_proto_relation()
-                if plan is not None:
-                    above = proto.Relation()
-                    above.common.plan_id = plan
-                above.project.input.CopyFrom(relation)
-                above.project.expressions.add().unresolved_star.SetInParent()
-                relation = above
-            return relation
-
-    return Standing

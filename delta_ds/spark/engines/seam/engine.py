@@ -78,6 +78,10 @@ class Frames(Protocol):
         """
         ...
 
+    def follow(self) -> None:
+        """From now on let a column of a frame say which frame it is of, so that commands see what that is made of."""
+        ...
+
     def columns(self, frame: DataFrame) -> list[Column]:
         """The columns of a frame, also where two have one name if that can be."""
         ...

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from delta_ds.exceptions import UnsupportedOperationError
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import StructType
-    from delta_ds.spark.engines.classic.resolution import ExpressionContext
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,22 @@ class ResolutionCache:
         }
 
 
+class Context(Protocol):
+    """What expressions of a command mean by the present, and by columns of frames of the table."""
+
+    def columns(self, expression: Column, frame: DataFrame) -> Column:
+        """An expression of a user in which columns of frames of the table are those of the command's.
+
+        Parameters
+        ----------
+        expression
+            Not resolved yet.
+        frame
+            What it will be resolved on.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class ResolutionScope:
     """Where expressions are resolved.
@@ -110,7 +125,7 @@ class ResolutionScope:
 
     frame: DataFrame
     joined: DataFrame | None
-    context: ExpressionContext | None
+    context: Context | None
     label: str
     clause: str
     cache: ResolutionCache
@@ -122,7 +137,7 @@ class ResolutionScope:
 class Expressions(Protocol):
     """What a kind of session knows of expressions: of their meaning, and of what they say in the kernel's terms."""
 
-    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> ExpressionContext | None:
+    def context(self, frame: DataFrame, given: Iterable[DataFrame | str]) -> Context | None:
         """The fixed values of `current_timestamp()` and its like, and columns of frames of the table.
 
         Parameters

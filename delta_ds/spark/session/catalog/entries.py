@@ -28,7 +28,8 @@ _NOTES = frozenset([
     "transient_lastddltime", "last_modified_by", "last_modified_time", "numfiles", "numrows", "rawdatasize",
     "totalsize", "column_stats_accurate", "numpartitions", "bucketing_version", "numfileserasurecoded",
 ])  # fmt: skip
-_SPARK_NOTES = "spark.sql."
+# Of tables and of views.
+_SPARK_NOTES = ("spark.sql.", "view.")
 # Of which version an entry tells.
 _LAST_VERSION, _LAST_TIMESTAMP = "delta.lastUpdateVersion", "delta.lastCommitTimestamp"
 # What Spark keeps among the properties of a table.

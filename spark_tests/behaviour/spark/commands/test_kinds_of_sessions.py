@@ -127,12 +127,47 @@ def _of_a_source_alone(table: DeltaTable) -> None:
     merge.whenNotMatchedInsert(values={"id": source["id"]}).execute()
 
 
+def _of_frames_made_of_the_table(table: DeltaTable) -> None:
+    frame = table.alias("q").toDF()
+    some, other = frame.where("id > 3"), frame.withColumnRenamed("id", "key").alias("z")
+    table.delete((some["id"] == 41) | (table.toDF().select("s", "id")["s.a"] == 6))
+    table.update(other["v"] > 500, {"v": other["v"] + frame.withColumn("x", F.lit(1)).distinct()["id"]})
+    joined = some.join(table._handle.spark.range(9).toDF("n"), F.col("id") == F.col("n"))
+    table.update(joined["id"] == 5, {"p": F.upper(joined["p"])})
+
+
+def _of_both_sides_and_frames_made_of_them(table: DeltaTable) -> None:
+    frame, base = table.toDF().where("id >= 0"), _source(table)
+    source = base.toDF("key", "n").withColumnRenamed("n", "new name").alias("s")
+    merge = table.merge(source, (frame["id"] == source["key"]) & (F.col("s.key") < 66))
+    merge = merge.whenMatchedUpdate(source["new name"] > 2, {"v": frame["v"] + source["`new name`"]})
+    merge = merge.whenNotMatchedInsert(values={"id": source.key, "v": F.col("s.new name")})
+    merge.whenNotMatchedBySourceUpdate(frame.select("id")["id"] > 20, {"v": -frame["v"]}).execute()
+
+
+def _of_a_table_merged_into_itself(table: DeltaTable) -> None:
+    frame = table.toDF().where("id > 10")
+    source = frame.withColumnRenamed("id", "key").withColumnRenamed("v", "w").drop("s")
+    merge = table.merge(source, frame["id"] == source["key"] + 1)
+    merge.whenMatchedUpdate(source["w"] > 200, {"v": frame["v"] + source["w"]}).execute()
+
+
+def _of_swapped_names(table: DeltaTable) -> None:
+    source = _source(table).toDF("w", "id")
+    merge = table.merge(source, table.toDF()["id"] == source["w"])
+    merge.whenMatchedUpdate(set={"v": source["id"]}).execute()
+
+
 _OF_FRAMES: dict[str, Callable[[DeltaTable], None]] = {
     "of the table": _of_table,
     "of aliases of it": _of_aliases,
     "of both sides": _of_both_sides,
     "of what the source is made of": _of_what_the_source_is_made_of,
     "of the source alone": _of_a_source_alone,
+    "of frames made of the table": _of_frames_made_of_the_table,
+    "of both sides and frames made of them": _of_both_sides_and_frames_made_of_them,
+    "of a table merged into itself": _of_a_table_merged_into_itself,
+    "of swapped names": _of_swapped_names,
 }
 
 
@@ -145,7 +180,7 @@ def _run_of_frames(spark: SparkSession, command: str, path: str) -> None:
 def test_columns_of_frames_mean_in_a_client_what_they_mean_in_a_classic_session(
     spark: SparkSession, client: Client, tmp_path: Path, command: str, layout: str
 ) -> None:
-    """Of those of the table that the command changes, and of those that its source is made of."""
+    """Of those of the table, those made of them, those of a source, renamed too, and those that it is made of."""
     classic, connect = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("classic", "connect"))
     _run_of_frames(spark, command, classic)
     client(_run_of_frames, command, connect)
@@ -157,7 +192,20 @@ def test_columns_of_frames_mean_in_a_client_what_they_mean_in_a_classic_session(
 
 _STRANGERS: dict[str, Callable[[DeltaTable, DeltaTable], object]] = {
     "a frame of another table": lambda table, other: table.delete(other.toDF()["id"] == 1),
-    "a frame made of the table's": lambda table, _: table.delete(table.toDF().where("id > 0")["id"] == 1),
+    "a name that a frame of the table gives": lambda table, _: table.delete(
+        table.toDF().withColumnRenamed("id", "key")["key"] == 1
+    ),
+    "a value that a frame of the table computes": lambda table, _: table.delete(
+        table.toDF().withColumn("v", F.lit(1))["v"] == 1
+    ),
+    "a name of another column": lambda table, _: table.delete(
+        table.toDF().toDF("v", "p", "id", "s")["v"] == 1
+    ),
+    "a name that a source has given up": lambda table, _: (
+        table.merge((base := _source(table)).toDF("w", "id"), table.toDF()["id"] == base["id"])
+        .whenMatchedDelete()
+        .execute()
+    ),
     "a frame of both sides": lambda table, _: (
         table.merge(table.toDF().where("id = 1"), table._handle.given[-1]["id"] == 1)  # type: ignore[index]
         .whenMatchedDelete()

@@ -68,7 +68,8 @@ public final class Relations extends Rule {
         options.putAll(target.options().asCaseSensitiveMap());
         Object replaced = plan instanceof OverwriteByExpression ? field(plan, "deleteExpr") : null;
         return Command.of(plan instanceof AppendData ? "INSERT" : "INSERT OVERWRITE",
-            new Object[] {target.table(), query, replaced, details, Secrets.values(options)}, Command.NO_COLUMNS);
+            new Object[] {target.table(), query, replaced, Python.json(details), Python.json(Secrets.values(options))},
+            Command.NO_COLUMNS);
     }
 
     /** Whether the names of the rows are those of a list in the statement: Spark then puts them where the statement is. */
