@@ -231,7 +231,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 .venv-dbt/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-dbt
-	.venv-dbt/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.*" "dbt-core==1.11.*" "dbt-spark[PyHive]==1.10.*" pytest hypothesis
+	.venv-dbt/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.*" "dbt-core==1.11.*" "dbt-spark[PyHive]==1.11.*" pytest hypothesis
 	@touch $@
 
 .venv-clients/.installed: pyproject.toml | check-python
