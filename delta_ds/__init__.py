@@ -132,7 +132,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.api.builder import DeltaTableBuilder as DeltaTableBuilder
     from delta_ds.spark.api.builder import IdentityGenerator as IdentityGenerator
     from delta_ds.spark.api.table import DeltaTable as DeltaTable
-    from delta_ds.spark.as_delta.install import install_as_delta as install_as_delta
+    from delta_ds.spark.as_delta.auto_register import install_as_delta as install_as_delta
     from delta_ds.spark.commands.apply_changes.builder import (
         DeltaApplyChangesBuilder as DeltaApplyChangesBuilder,
     )
@@ -146,7 +146,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.ship import ship as ship
 
 _HOMES = {
-    "install_as_delta": "delta_ds.spark.as_delta.install",
+    "install_as_delta": "delta_ds.spark.as_delta.auto_register",
     "register": "delta_ds.spark.register",
     "Registration": "delta_ds.spark.register",
     "Capability": "delta_ds.spark.register",

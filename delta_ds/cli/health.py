@@ -8,7 +8,7 @@ import typer
 
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Table, open_log
-from delta_ds.cli.progress import progress_bar
+from delta_ds.cli.output import progress_bar
 from delta_ds.kernel.base.card import size_text
 
 if TYPE_CHECKING:

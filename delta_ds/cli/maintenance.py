@@ -9,7 +9,7 @@ import typer
 
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Table, Zone, open_log
-from delta_ds.cli.progress import progress_bar
+from delta_ds.cli.output import progress_bar
 from delta_ds.kernel.base.card import size_text
 from delta_ds.kernel.format.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 

@@ -1,24 +1,79 @@
-"""What commands print: text for people, or one JSON value for programs.
+"""What commands print: text for people, or one JSON value for programs; and bars of progress on a terminal.
 
 Nothing else of the command line prints: whatever comes from a table is spelled out here before a terminal sees it.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
-from delta_ds.cli.json_values import error_body, plain, shown
 from delta_ds.cli.streams import tell, writing
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.base import environment
 from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.work import silence
+from delta_ds.reporting.listeners import add_listener
+
+if TYPE_CHECKING:
+    from delta_ds.reporting.reports import ProgressReport
+
+
+def plain(value: Any) -> Any:
+    """A value in JSON's types: times in ISO form, decimals and what JSON has no number for as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (Decimal, timedelta)):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def shown(value: Any) -> str:
+    """A value as a cell of a table; empty for null."""
+    if value is None:
+        return ""
+    value = plain(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def error_body(error: DeltaError) -> dict[str, Any]:
+    """An error as programs read it."""
+    return {
+        "error": type(error).__name__,
+        "condition": error.condition,
+        "message": error.text,
+        "parameters": error.parameters,
+    }
+
 
 DONE, FOUND, USAGE, FAILED, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 # What each exit status says.
@@ -155,3 +210,42 @@ def print_error(error: DeltaError, as_json: bool) -> None:
         return
     with suppress(OSError):
         errors.print(Text.assemble(("error: ", "bold red"), text_of(f"[{error.condition}] {error.text}")))
+
+
+@contextmanager
+def progress_bar(json: bool) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Bars of the phases of commands, and of phases without reports, on the error stream of a terminal only."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    off = environment.PROGRESS.text().strip().lower() == "off"
+    quiet = json or off or not errors.is_terminal
+    with silence(), Progress(*columns, console=errors, transient=True, disable=quiet) as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, total: int | None) -> None:
+            task = tasks.get(what)
+            if task is None:
+                task = tasks[what] = bar.add_task(visible(what), total=total)
+            bar.update(task, completed=done, total=total)
+
+        if quiet:
+            yield tell
+            return
+        with add_listener(_Bars(tell)):
+            yield tell
+
+
+class _Bars:
+    """Shows the phases of commands."""
+
+    def __init__(self, tell: Callable[[str, int, int | None], None]) -> None:
+        self._tell = tell
+
+    def on_progress(self, report: ProgressReport) -> None:
+        total = report.done if report.finished and report.total is None else report.total
+        self._tell(f"{report.command}: {report.phase}", report.done, total)

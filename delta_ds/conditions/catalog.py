@@ -120,6 +120,14 @@ SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = ErrorCondition(
     "{table} has no partitions that could be shown",
     parameters=("table",),
 )
+TRUNCATE_TABLE_PARTITION = ErrorCondition(
+    "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "0AKDC",
+    "TRUNCATE TABLE {table} PARTITION (...) is not offered. Use DELETE FROM ... WHERE, which removes whole files of "
+    "partitions without reading them. Nothing was deleted",
+    parameters=("table",),
+)
 SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN = ErrorCondition(
     "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
     UnsupportedOperationError,

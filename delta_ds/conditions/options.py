@@ -24,6 +24,14 @@ CLUSTER_BY_WITH_PARTITION_BY_OPTION = CLUSTER_BY_WITH_PARTITIONED_BY.also(
     "'partitionBy' and 'clusterBy' exclude each other: a clustered table has no partitions",
     error=InvalidOptionError,
 )
+CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE = ErrorCondition(
+    "DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
+    UnsupportedOperationError,
+    "42000",
+    "the clustered table {table} cannot be replaced by one with partitions ({partition_columns:list}): its protocol "
+    "keeps clustering, which excludes partitions. Drop the table first, or replace it by one that is clustered. "
+    "Nothing was written",
+)
 INCOMPATIBLE_DATAFRAME_OPTIONS = ErrorCondition(
     "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
     InvalidOptionError,

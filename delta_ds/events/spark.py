@@ -151,11 +151,11 @@ VIOLATING_VALUE_TOLD_AS_JSON = Event.warning(
 )
 WRITTEN_BY_SPARK = Event.debug(
     "written_by_spark table reason",
-    "Spark's own writer writes the rows, instead of copying their Parquet files",
+    "Spark's own writer writes the rows, instead of Arrow",
     "nothing",
 )
 WRITTEN_BY_SPARK_AFTER_ALL = Event.info(
     "written_by_spark_after_all table reason",
-    "tasks could not copy rows from Parquet files; Spark's own writer wrote them",
+    "Arrow could not write the rows, as where Parquet files leave a reader a choice; Spark's own writer wrote them",
     "nothing",
 )

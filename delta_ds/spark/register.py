@@ -14,7 +14,7 @@ from delta_ds.records import dataclass, field
 from delta_ds.spark import session
 from delta_ds.spark.base.filters import PUSHDOWN_CONF, plans_each_scan
 from delta_ds.spark.base.kinds.sealed import register_source
-from delta_ds.spark.base.kinds.settings import session_settings, without_effect
+from delta_ds.spark.base.kinds.session_facts import session_settings, without_effect
 from delta_ds.spark.base.table_names import FORMAT
 from delta_ds.spark.engines.arguments import public
 from delta_ds.spark.engines.portable.source import DeltaSource, PushdownSource

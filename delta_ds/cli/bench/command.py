@@ -14,7 +14,7 @@ from delta_ds._version import __version__
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Where, Zone, store_options
 from delta_ds.cli.bench.clock import Measurement
-from delta_ds.cli.progress import progress_bar
+from delta_ds.cli.output import progress_bar
 from delta_ds.kernel.base.card import size_text
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY
 from delta_ds.kernel.storage import deleter

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.cli.json_values import shown
+from delta_ds.cli.output import shown
 from delta_ds.cli.ui.view import totals
 from delta_ds.kernel.base.arrow_buffers import numbers
 from delta_ds.kernel.files.scan.scan import Scan
@@ -158,8 +158,7 @@ def first_rows(view: TableView, version: int, where: str, limit: int) -> dict[st
 def _batches(scan: Scan) -> Generator[pa.RecordBatch | None, None, None]:
     """The rows file by file, and nothing after each file: `Scan.to_batches` would go on until it finds some."""
     from delta_ds.kernel.files.read.file_columns import Layouts
-    from delta_ds.kernel.files.read.matching import Matching
-    from delta_ds.kernel.files.read.reader import read_slice
+    from delta_ds.kernel.files.read.reader import Matching, read_slice
 
     storage = scan.snapshot.storage
     if scan.predicate is None:

@@ -72,7 +72,7 @@ from delta_ds.kernel.format.properties import (
     PROPERTIES,
     ROW_TRACKING_SUSPENDED,
 )
-from delta_ds.kernel.format.schema.type_widening import without_changes
+from delta_ds.kernel.format.schema.evolution import without_changes
 from delta_ds.kernel.format.schema.types import schema_to_json
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.transaction.alter import row_tracking

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.commands import FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
+from delta_ds.kernel.files.read.plan import vector_descriptor
 from delta_ds.kernel.format.operations import DELETION_VECTOR_TOMBSTONES
 from delta_ds.kernel.format.properties import TRUNCATE_HISTORY_RETENTION
 from delta_ds.kernel.log.checkpoint_write.state import CheckpointState

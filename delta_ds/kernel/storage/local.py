@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.storage.listing import Entry
-    from delta_ds.kernel.storage.local_folders import Folders
+    from delta_ds.kernel.storage.local_output import Folders
 
 
 _NANOSECONDS_PER_MS = 1_000_000
@@ -65,7 +65,7 @@ class LocalStorage(Storage):
         return [_file_status(prefix + name, status) for name, status in listed]
 
     def link_on_the_way(self, folder: str) -> str | None:
-        from delta_ds.kernel.storage.local_folders import link_on_the_way
+        from delta_ds.kernel.storage.local_output import link_on_the_way
 
         return link_on_the_way(self.address.path, self._relative(folder))
 
@@ -87,7 +87,7 @@ class LocalStorage(Storage):
             pending += [path for path, _, _, is_folder in inside if is_folder and enter(path)]
 
     def _entries_in(self, folder: str, enter: Callable[[str], bool]) -> list[Entry]:
-        from delta_ds.kernel.storage.local_folders import is_junction
+        from delta_ds.kernel.storage.local_output import is_junction
 
         prefix = f"{folder}/" if folder else ""
         listed = []
@@ -239,14 +239,14 @@ class LocalStorage(Storage):
         return replace_on_close(*self._target(path), self.describe(path))
 
     def delete(self, paths: Sequence[str]) -> None:
-        from delta_ds.kernel.storage.local_folders import Folders
+        from delta_ds.kernel.storage.local_output import Folders
 
         with Folders(self.address.path) as folders:
             for path in paths:
                 self._delete(folders, path)
 
     def _delete(self, folders: Folders, path: str) -> None:
-        from delta_ds.kernel.storage.local_folders import LinkOnTheWayError
+        from delta_ds.kernel.storage.local_output import LinkOnTheWayError
 
         try:
             with suppress(FileNotFoundError):
@@ -270,7 +270,7 @@ class LocalStorage(Storage):
         )
 
     def delete_empty_folders(self, paths: Sequence[str]) -> list[str]:
-        from delta_ds.kernel.storage.local_folders import Folders
+        from delta_ds.kernel.storage.local_output import Folders
 
         inner_first = sorted(paths, key=len, reverse=True)
         with Folders(self.address.path) as folders:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 from delta_ds.events.storage import UNSAFE_COMMITS
 from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, UncertainWriteError
-from delta_ds.kernel.storage import clients, conditional_put, remote_listing, remote_output, store_errors
+from delta_ds.kernel.storage import clients, conditional_put, remote_files, store_errors
 from delta_ds.kernel.storage.filesystem import FileStatus, OpenedFile, Storage
 from delta_ds.kernel.storage.listing import Entry
-from delta_ds.kernel.storage.remote_listing import RemoteInput
-from delta_ds.kernel.storage.remote_output import RemoteOutput
+from delta_ds.kernel.storage.remote_files import RemoteInput, RemoteOutput
 from delta_ds.kernel.storage.store_errors import NOT_REFERENCED, NOTHING_WRITTEN, pause
 from delta_ds.kernel.storage.store_options import allows_unsafe_commits, hidden
 from delta_ds.kernel.storage.uri import Address, has_scheme
@@ -57,7 +56,7 @@ class RemoteStorage(Storage):
         with self._errors(directory):
             located = self._locate(directory)
             if self.address.scheme == "s3":
-                found = remote_listing.list_s3(self._fs, located, start)
+                found = remote_files.list_s3(self._fs, located, start)
             else:
                 found = self._list_folder(located)
             prefix = f"{directory}/" if directory else ""
@@ -66,7 +65,7 @@ class RemoteStorage(Storage):
 
     def _list_folder(self, located: str) -> dict[str, FileInfo]:
         try:
-            return remote_listing.list_folder(self._fs, located)
+            return remote_files.list_folder(self._fs, located)
         except FileNotFoundError:
             store_errors.require_bucket(self.address.scheme, self._fs, located)
             raise
@@ -77,11 +76,11 @@ class RemoteStorage(Storage):
         below = f"{located.strip('/')}/" if located.strip("/") else ""
         prefix = f"{folder}/" if folder else ""
         if self.address.scheme == "s3":
-            pages = remote_listing.pages_s3(fs, located)
-        elif self.address.scheme in remote_output.FLAT:
-            pages = remote_listing.one_page(fs, located)
+            pages = remote_files.pages_s3(fs, located)
+        elif self.address.scheme in remote_files.FLAT:
+            pages = remote_files.one_page(fs, located)
         else:
-            pages = remote_listing.pages_by_folder(
+            pages = remote_files.pages_by_folder(
                 fs, located, lambda name: enter(prefix + name.strip("/").removeprefix(below))
             )
         while True:
@@ -222,17 +221,17 @@ class RemoteStorage(Storage):
     def write(self, path: str, data: bytes) -> None:
         located = self._locate(self._inside(path))
         with self._errors(path, "write", "it may hold the old or the new content"):
-            remote_output.put(self._fs, self.address.scheme, located, data)
+            remote_files.put(self._fs, self.address.scheme, located, data)
 
     def open_output(self, path: str) -> BinaryIO:
         located = self._locate(self._inside(path))
         with self._errors(path, "write", NOT_REFERENCED):
-            if self.address.scheme not in remote_output.FLAT:
+            if self.address.scheme not in remote_files.FLAT:
                 self._fs.makedirs(posixpath.dirname(located), exist_ok=True)
             stream = self._fs.open(located, "wb")
 
         def written(size: int) -> None:
-            remote_output.check_size(self._fs, self.address.scheme, located, size)
+            remote_files.check_size(self._fs, self.address.scheme, located, size)
 
         errors = partial(self._errors, path, "write", NOT_REFERENCED)
         return cast(BinaryIO, RemoteOutput(stream, errors, written))
@@ -242,7 +241,7 @@ class RemoteStorage(Storage):
 
     def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
         located = self._locate(self._inside(path))
-        return remote_output.replace_on_close(
+        return remote_files.replace_on_close(
             lambda: self._fs,
             self.address.scheme,
             located,

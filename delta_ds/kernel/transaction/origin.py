@@ -17,7 +17,7 @@ from typing import Any
 
 from delta_ds.kernel.base.environment import ORIGIN, USER_NAME
 from delta_ds.kernel.base.json_text import to_json
-from delta_ds.kernel.format.options.session_facts import ORIGIN as CARRIED
+from delta_ds.kernel.format.options.settings import ORIGIN as CARRIED
 from delta_ds.records import dataclass, field, replace
 from delta_ds.redaction import safe_addresses
 

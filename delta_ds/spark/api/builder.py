@@ -16,7 +16,7 @@ from delta_ds.conditions.session import (
     TABLE_NAME_ALREADY_EXISTS,
 )
 from delta_ds.kernel.format.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
-from delta_ds.kernel.format.options.session_facts import default_properties
+from delta_ds.kernel.format.options.settings import default_properties
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -27,9 +27,9 @@ from delta_ds.kernel.format.schema.field_metadata import (
 from delta_ds.kernel.format.schema.types import StructField, StructType
 from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, replace
-from delta_ds.spark.base.ddl_types import spark_type, to_kernel
-from delta_ds.spark.base.kinds import settings
+from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.catalogs import knows_names, server_knows_names
+from delta_ds.spark.base.schema import spark_type, to_kernel
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.commands.handle import Handle, open_handle, open_name
 from delta_ds.spark.engines.arguments import public_methods
@@ -346,7 +346,7 @@ class DeltaTableBuilder(Generic[_Table]):
                 mode=self._mode,
                 description=self._comment,
                 cluster_by=self._clustering,
-                defaults=default_properties(settings.session_settings(self._spark)),
+                defaults=default_properties(session_facts.session_settings(self._spark)),
             )
         return self._table_of(open_handle(self._spark, self._location, self._options))
 

@@ -24,7 +24,7 @@ from delta_ds.kernel.transaction.alter import columns as alter_columns
 from delta_ds.kernel.transaction.alter import properties as alter_properties
 from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.records import replace
-from delta_ds.spark.base.ddl_types import spark_type, to_kernel
+from delta_ds.spark.base.schema import spark_type, to_kernel
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.optimize import run_optimize

@@ -1,4 +1,6 @@
-"""Register every session that is made, without a call of the program that makes it.
+"""`install_as_delta()`: code written for delta-spark runs, and every session that is made is registered.
+
+No call of the program that makes it is needed for that.
 
 Tools such as dbt and pyspark's shell make a session of their own. So the few places of pyspark where a session comes
 into being are wrapped, as soon as pyspark is imported: nothing of it is imported here. A session that has the package
@@ -19,6 +21,8 @@ from delta_ds.spark.as_delta.import_hooks import after_import
 from delta_ds.spark.as_delta.settings import (
     EXTENSIONS,
     SESSION_CATALOG,
+    install_package,
+    other_package,
     remaining_settings,
     remaining_submit_arguments,
 )
@@ -158,3 +162,30 @@ def _with_remaining_options(method: Any, loadable: Callable[[], Callable[[str], 
         return method(self)
 
     return called
+
+
+def install_as_delta() -> str | None:
+    """Let code written for delta-spark run in this process as it is.
+
+    `from delta.tables import DeltaTable` and the other imports of delta-spark give what this package has. Every session
+    that is made from now on is registered, and the one that there is. Settings by which programs ask for delta-spark's
+    jar are left out where there is no such jar. Doing so again is harmless.
+
+    Returns
+    -------
+    str or None
+        Why imports of `delta` go elsewhere: there is another package of that name, such as delta-spark's. It stays,
+        and so do packages with its jar that a program asks for. None: they come here.
+
+    Examples
+    --------
+    >>> import delta_ds
+    >>> delta_ds.install_as_delta()
+    >>> from delta.tables import DeltaTable
+    >>> DeltaTable is delta_ds.DeltaTable
+    True
+    """
+    install_package()
+    install_auto_register()
+    other = other_package()
+    return None if other is None else f"there is a package 'delta' at {other}, which stays"

@@ -74,7 +74,11 @@ def column_texts(schema: kernel.StructType) -> list[str]:
 
 def column_text(field: kernel.StructField, kind: str) -> str:
     """A column of a table; `kind` is its type in SQL."""
-    words = [quoted(field.name), (declared_type(field) or kind).upper() if "`" not in kind else kind]
+    declared = declared_type(field)
+    if declared is not None and "`" not in kind:
+        # Names of fields stay as they are.
+        kind = declared if "<" in declared else declared.upper()
+    words = [quoted(field.name), kind]
     if not field.nullable:
         words.append("NOT NULL")
     metadata = field.metadata

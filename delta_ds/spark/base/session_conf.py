@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.kernel.base.value_types import parse_size
 from delta_ds.kernel.format.options import parsing as values
-from delta_ds.kernel.format.options.session_facts import TIME_ZONE
+from delta_ds.kernel.format.options.settings import TIME_ZONE
 from delta_ds.spark.base.table_names import FORMAT
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ NATIVE_WRITE_CONF = "spark.pydelta.nativeWrite"
 # Of tables with so many file actions in their checkpoint, or more, the files of a query are found by tasks.
 LARGE_TABLE_CONF = "spark.pydelta.largeTableFiles"
 LARGE_TABLE_FILES = 5_000_000
-# Rows that are plain Parquet files are read and written by Arrow.
+# Rows that are plain Parquet files, and computed rows of partitions, are written by Arrow.
 ARROW_WRITE_CONF = "spark.pydelta.arrowWrite"
 
-# OPTIMIZE of files up to this size, in all, is done by threads where the command runs, not by the tasks of a job.
+# What rewrites or copies files up to this size, in all, does it by threads where it runs, not by the tasks of a job.
 LOCAL_OPTIMIZE_CONF = "spark.pydelta.localOptimizeSize"
 LOCAL_OPTIMIZE_SIZE = "256m"
 

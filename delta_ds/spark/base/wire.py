@@ -64,7 +64,7 @@ _RECORDS = _names(
         "kernel.format.expressions.tree": "Call Cast Column Literal",
         "kernel.commands.layout.column": "ColumnLayout",
         "kernel.commands.layout.timeline": "Timeline",
-        "kernel.format.options.session_facts": "SessionFacts",
+        "kernel.format.options.settings": "SessionFacts",
         "kernel.format.options.write": "NewTableOptions WriteOptions",
         "kernel.commands.plot.asked": "Skipping",
         "kernel.format.schema.types": "ArrayType DecimalType MapType PrimitiveType StructField StructType",
@@ -111,7 +111,7 @@ _FUNCTIONS = _names(
         "spark.commands.apply_changes.run": "_partition_columns",
         "spark.commands.dml_command": "_commit",
         "spark.commands.dml_target": "_state",
-        "spark.commands.file_rewrite": "plan_of",
+        "spark.commands.by_arrow": "plan_of",
         "spark.commands.optimize": "_plan_on_server",
         "spark.engines.connect.log_calls": "add_checked_constraint at_version belongs_to_a_table blamed clone_to "
         "constraint_to_check detail identity_step is_shorter_retention metrics_of metrics_since newest_version "

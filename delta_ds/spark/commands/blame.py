@@ -16,8 +16,8 @@ from delta_ds.records import dataclass
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds import sealed
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import Sealed, seal
+from delta_ds.spark.base.kinds.session_facts import with_session_settings
 from delta_ds.spark.base.same_version import same_version
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import time_zone

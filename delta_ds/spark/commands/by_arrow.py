@@ -1,6 +1,8 @@
-"""Rows of a command found and changed by Arrow, where their files are: no query of Spark looks at a row.
+"""Rows of a command changed by Arrow, in tasks: found where their files are, or by a query of Spark.
 
-Tasks of a Spark job do it, or threads of this process where tasks would run on the same machine, or there is little.
+What Spark carries are the places of rows and the values that are new. The files themselves are read and written by the
+tasks, so no row that stays as it is becomes a row of Spark. Tasks of a Spark job do it, or threads of this process
+where tasks would run on the same machine, or there is little.
 """
 
 from __future__ import annotations
@@ -9,24 +11,33 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from delta_ds.exceptions import InvariantViolationError, PredicateError
 from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
+from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import Task, rewrite_in_threads
-from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite
+from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite, plan_file_rewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
-from delta_ds.kernel.files.read.ahead import threads_for
+from delta_ds.kernel.files.read.reader import threads_for
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
+from delta_ds.spark.base.kinds.frames import run_tasks
 from delta_ds.spark.base.progress import tasks_counted
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size
 from delta_ds.spark.commands.dml_target import DmlTarget
-from delta_ds.spark.commands.file_rewrite import MOST_FILES, plan_of, tasks_for
-from delta_ds.spark.commands.rows import run_tasks
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from delta_ds.kernel.log.snapshot import Snapshot
+
 
 _OPEN_BYTES = 64 << 10
 _Answer = TypeVar("_Answer")
@@ -154,3 +165,124 @@ def _in_task(
 ) -> Rewritten:
     mine = [n for batch in batches for group in batch.column(0).to_pylist() for n in groups[group]]
     return task(rewrite, mine, number)
+
+
+# --- positions of matching rows: counted by file, or aggregated to bitmaps
+# Source: Spark's bitmap functions, which aggregate on executors: at most one bit for each row of a file that is
+# touched comes to the driver, whatever is found.
+
+_BUCKET, _BITS = f"{HIDDEN}bucket", f"{HIDDEN}bits"
+_BUCKET_ROWS = 32768  # of Spark's bitmap_bucket_number
+
+
+def positions(found: DataFrame) -> dict[int, npt.NDArray[np.uint64]]:
+    """The distinct positions of the rows of a frame.
+
+    Parameters
+    ----------
+    found
+        With the columns `FILE` and `ROW`.
+
+    Returns
+    -------
+    dict
+        By number of the file, uint64 positions, ascending.
+    """
+    from pyspark.sql import functions as F
+
+    # Spark counts rows and bitmaps from one.
+    number = found[ROW] + 1
+    places = (F.bitmap_bucket_number(number).alias(_BUCKET), F.bitmap_bit_position(number).alias(_BITS))
+    placed = found.select(found[FILE], *places)
+    gathered = placed.groupBy(FILE, _BUCKET).agg(F.bitmap_construct_agg(_BITS).alias(_BITS))
+    parts: dict[int, list[npt.NDArray[np.uint64]]] = {}
+    for file, bucket, bits in sorted(gathered.collect(), key=lambda row: tuple(row)[:2]):
+        set_bits = np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little"))
+        rows = set_bits.astype(np.uint64) + np.uint64((bucket - 1) * _BUCKET_ROWS)
+        parts.setdefault(file, []).append(rows)
+    return {file: np.concatenate(rows) for file, rows in parts.items()}
+
+
+def count_by_file(found: DataFrame) -> dict[int, int]:
+    """How many rows of a frame lie in each file, by its number."""
+    from pyspark.sql import functions as F
+
+    return {row[0]: row[1] for row in found.groupBy(FILE).agg(F.count(F.lit(1))).collect()}
+
+
+# --- rewrite the files in which rows change by Arrow, in tasks: Spark finds the rows and computes their new values
+
+# So many files are described to every task; of more, those without a changed row are left out first.
+MOST_FILES = 20_000
+_TASK_BYTES = 128 << 20
+# Tasks for each core, so that one with more to do than others does not keep all waiting.
+_TASKS_PER_CORE = 4
+_TASKS_OF_UNKNOWN_CORES = 32
+
+
+def rewrite_files(
+    target: DmlTarget,
+    plan: DmlPlan,
+    rows_of: Callable[[CandidateFiles], DataFrame],
+    files: CandidateFiles,
+    actions: Sequence[int],
+    *,
+    repeated: bool = False,
+) -> Rewritten:
+    """Rewrite files in which rows change.
+
+    Parameters
+    ----------
+    target
+        The table.
+    plan
+        Of the change, for tasks that evaluate the table's expressions themselves.
+    rows_of
+        The rows of files to which a clause may apply, see `rewrite_changed_files`: their places, and by the names of
+        the table the columns that get new values.
+    files
+        Where such rows may be.
+    actions, repeated
+        See `FileRewrite`.
+
+    Raises
+    ------
+    InvariantViolationError
+        A row breaks a constraint.
+    """
+    if len(files) > MOST_FILES and target.engine.fixes_values:
+        files = files.only(list(count_by_file(rows_of(files))))
+    if not len(files):
+        return Rewritten()
+    rows = rows_of(files)
+    rewrite: FileRewrite = target.ask(plan_of, plan, files, tuple(actions), repeated)
+    spread = _spread(rows, files, tasks_for(target, rewrite))
+    return together(run_tasks(spread, partial(rewrite_changed_files, rewrite)))
+
+
+def plan_of(
+    snapshot: Snapshot, plan: DmlPlan, files: CandidateFiles, actions: tuple[int, ...], repeated: bool
+) -> FileRewrite:
+    """How files are rewritten, for `DmlTarget.ask`; see `plan_file_rewrite`."""
+    return plan_file_rewrite(snapshot, plan, files, actions, repeated=repeated)
+
+
+def tasks_for(target: DmlTarget, rewrite: FileRewrite) -> int:
+    """How many tasks rewrite files."""
+    size = sum(piece.size for piece in rewrite.files.values())
+    cores = target.engine.jobs.parallelism()
+    tasks = _TASKS_OF_UNKNOWN_CORES if cores is None else _TASKS_PER_CORE * cores
+    return min(len(rewrite.files), max(tasks, -(-size // _TASK_BYTES)))
+
+
+def _spread(rows: DataFrame, files: CandidateFiles, tasks: int) -> DataFrame:
+    """The rows of each file in one task, in the order of the file."""
+    from pyspark.sql import functions as F
+
+    first, last = files.numbers[0].as_py(), files.numbers[-1].as_py()
+    if last - first + 1 == len(files):
+        # Neighbours, which tend to change together, go to different tasks.
+        spread = rows.repartitionById(tasks, F.pmod(rows[FILE] - first, F.lit(tasks)).cast("int"))
+    else:
+        spread = rows.repartition(tasks, rows[FILE])
+    return spread.sortWithinPartitions(FILE, ROW)

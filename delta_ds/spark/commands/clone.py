@@ -10,7 +10,7 @@ from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.commands import FILES_FROM_OF_SHALLOW_CLONE
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS, shallow_clone_parquet
 from delta_ds.kernel.storage.store_options import SecretOptions
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+from delta_ds.spark.base.kinds.session_facts import with_session_settings
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.base.table_names import without_path
 from delta_ds.spark.commands.handle import open_handle

@@ -18,18 +18,17 @@ from delta_ds.conditions.schema import (
 )
 from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE, VIEW_CANNOT_BE_CONVERTED
 from delta_ds.events.commands import CONVERT_BY_DRIVER
+from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.options.session_facts import default_properties
-from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS
+from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_properties
 from delta_ds.records import replace
-from delta_ds.spark.base.ddl_types import to_kernel
-from delta_ds.spark.base.kinds import settings
+from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
 from delta_ds.spark.base.progress import progress_of, tasks_counted
-from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import format_and_path, is_ours
 from delta_ds.spark.commands.handle import open_handle
@@ -92,9 +91,13 @@ def _source(spark: SparkSession, identifier: str) -> tuple[str, str, Entry | Non
     try:
         found = find_entry(spark, name_parts(spark, identifier))
     except ParseException:
-        found = None  # no name at all, such as a bare path
+        return source, path, None  # no name at all, such as a bare path
     if found is None:
-        return source, path, None
+        raise NotADeltaTableError(
+            f"there is no table {identifier} to convert; a folder of Parquet files is named parquet.`/path`. "
+            "Nothing was written",
+            parameters={"tableName": identifier},
+        )
     if found.provider is None:
         raise VIEW_CANNOT_BE_CONVERTED(table=found.full_name)
     return "delta" if is_ours(found.provider) else found.provider, found.path, found
@@ -112,7 +115,7 @@ def _convert(
         if collect_statistics is None
         else collect_statistics,
         "timezone": time_zone(spark),
-        "properties": default_properties(settings.session_settings(spark)),
+        "properties": default_properties(session_facts.session_settings(spark)),
     }
     if entry is not None:
         own, comment = Metastore(Jvm.of(spark)).description([entry.schema], entry.name)

@@ -17,8 +17,8 @@ from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.redaction import redacted
 from delta_ds.spark.commands.at_server import run_at_server
+from delta_ds.spark.commands.by_arrow import positions
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows
-from delta_ds.spark.commands.file_rewrite import positions
 from delta_ds.spark.commands.predicates import (
     are_functions_of_rows,
     bound_alike,

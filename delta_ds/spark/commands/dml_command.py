@@ -10,7 +10,6 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
 from delta_ds.events.commands import ROWS_FOUND_BY_SPARK, RULES_BY_SPARK
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
@@ -24,16 +23,15 @@ from delta_ds.kernel.commands.dml.plan import (
     plan_replacement,
 )
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
-from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
+from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of, compact_after
 from delta_ds.kernel.format.actions import Metadata
-from delta_ds.kernel.format.options.session_facts import (
+from delta_ds.kernel.format.options.settings import (
     BY_FILES,
     BY_ROWS,
     CONFLICT_DETECTION,
-    SessionFacts,
+    USER_METADATA,
     conflict_detection,
 )
-from delta_ds.kernel.format.options.settings import TXN_APP_ID, TXN_VERSION, USER_METADATA
 from delta_ds.kernel.format.options.write import checked_codec
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
@@ -43,17 +41,15 @@ from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.redaction import redacted
-from delta_ds.spark.base.kinds.frames import frame_of
-from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.kinds.frames import frame_of, run_tasks
+from delta_ds.spark.base.kinds.session_facts import engine_info
 from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
-from delta_ds.spark.commands.by_arrow import ByArrow
+from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
-from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.rows import run_tasks, staging
+from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
-from delta_ds.spark.engines.portable.writer import compact_after
 from delta_ds.spark.engines.seam.shipping import bring_package
 
 if TYPE_CHECKING:
@@ -63,7 +59,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.kernel.transaction.write.intent import WriteIntent
-    from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.spark.engines.seam.engine import RowRules, TablesRead
 
 _Answer = TypeVar("_Answer")
@@ -114,7 +109,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self.target = DmlTarget(handle)
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
-        self._txn = session_transaction(self.target.facts) if txn is None else txn
+        self._txn = self.target.facts.txn if txn is None else txn
         self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
         self.repeatable = False
         self.is_function_of_rows = False
@@ -157,7 +152,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             if (rules := target.engine.row_rules()) is None:
                 raise
             self.plan = target.ask(partial(plan, columns_of=rules.columns_of))
-            self._task_plan = replace(self.plan, write=_trusting(self.plan.write))
+            self._task_plan = replace(self.plan, write=self.plan.write.of_stored_rows)
             self._by_spark = _BySpark(rules, why)
 
     def __enter__(self) -> DmlExecution:
@@ -206,7 +201,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     def _insert_by_tasks(self, frame: DataFrame, plan: WritePlan, folder: str) -> list[TaskResult]:
         self._bring_package()
         if self._by_spark is not None:
-            frame, plan = self._by_spark.applied(frame, plan), _trusting(plan)
+            frame, plan = self._by_spark.applied(frame, plan), plan.of_stored_rows
         return run_tasks(frame, partial(write_rows, plan, folder=folder))
 
     def rewrite(
@@ -217,7 +212,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         *,
         repeated: bool = False,
     ) -> Rewritten:
-        """Rewrite the files in which rows change; see `file_rewrite.rewrite_files`."""
+        """Rewrite the files in which rows change; see `by_arrow.rewrite_files`."""
         if len(files):
             self._bring_package()
             self._begin_to_write()
@@ -374,7 +369,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
 
 def _commit(snapshot: Snapshot, change: DmlCommand, metadata: Metadata, settings: AutoCompaction) -> None:
     commit_dml(snapshot, change)
-    compact_after(snapshot.storage, metadata, change.results, settings, change.timezone)
+    compact_after(snapshot.storage, metadata, change.results, settings, change.timezone, engine_info())
 
 
 @dataclass(frozen=True)
@@ -395,27 +390,6 @@ class _BySpark:
         return found
 
 
-def _trusting(plan: WritePlan) -> WritePlan:
-    """The same for tasks that get rows in which all is computed and checked."""
-    return replace(plan, rows=replace(plan.rows, generated=(), checks=()))
-
-
 def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:
     """The result of DELETE and UPDATE: the number of affected rows."""
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")
-
-
-def session_transaction(facts: SessionFacts) -> tuple[str, int] | None:
-    """The application and version that the session names for its writes; None: none.
-
-    Raises
-    ------
-    InvalidOptionError
-        One of the two is missing, or the version is no number.
-    """
-    app_id, version = (facts.settings.get(name.full_name) for name in (TXN_APP_ID, TXN_VERSION))
-    if app_id is None and version is None:
-        return None
-    if app_id is None or version is None or not str(version).strip().isdecimal():
-        raise INVALID_IDEMPOTENT_WRITES_SETTINGS(app_id=app_id, version=version)
-    return app_id, int(version)

@@ -29,7 +29,7 @@ from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.options.read import parse_read_options
-from delta_ds.kernel.format.options.session_facts import TIME_ZONE
+from delta_ds.kernel.format.options.settings import TIME_ZONE
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.format.table_state import TableState
@@ -41,8 +41,8 @@ from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds import sealed
 from delta_ds.spark.base.kinds.frames import frame_of
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import Sealed, seal
+from delta_ds.spark.base.kinds.session_facts import facts_of, with_facts_of_reads, with_session_settings
 from delta_ds.spark.base.query_needs import TARGET_FORMAT, Needed, needed_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.engines.connect.connect_bridge import fetch, run
@@ -50,7 +50,6 @@ from delta_ds.spark.engines.connect.log_calls import at_version
 from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.engines.seam.expressions import Context, Resolved
-from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
@@ -129,8 +128,8 @@ class _Reader(DataSourceReader):
         return {n: v for n, v in self.__dict__.items() if n not in ("_scan", "_numbers")}
 
     def partitions(self) -> Sequence[InputPartition]:
+        from delta_ds.kernel.files.read.plan import pack
         from delta_ds.kernel.files.scan.scan import DEFAULT_PARTITION_BYTES
-        from delta_ds.kernel.files.scan.tasks import pack
 
         slices = [piece for piece in self._scan.slices() if piece.path in self._numbers]
         tasks = pack(slices, DEFAULT_PARTITION_BYTES, 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME, MISSING_DELTA_TABLE_OF_OTHERS
 from delta_ds.records import dataclass, field, replace
-from delta_ds.spark.base.kinds import settings
+from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.catalogs import knows_names, server_knows_names
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.engines.connect import log_calls
@@ -83,7 +83,7 @@ def open_handle(
     NotADeltaTableError
         There is no table.
     """
-    settings.session_settings(spark)  # tells of those without effect
+    session_facts.session_settings(spark)  # tells of those without effect
     log = open_log(spark, path, options)
     where, card = fetch(log, log_calls.opened)
     given = {**options, "path": where if where.startswith("/") else str(path)}

@@ -27,12 +27,11 @@ from delta_ds.kernel.commands.optimize.request import (
 )
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.options.session_facts import TIME_ZONE
-from delta_ds.kernel.format.options.settings import USER_METADATA
+from delta_ds.kernel.format.options.settings import TIME_ZONE, USER_METADATA
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of
-from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.kinds.session_facts import engine_info, facts_of
 from delta_ds.spark.base.progress import work_of
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
@@ -40,7 +39,6 @@ from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.arguments import public_methods
 from delta_ds.spark.engines.connect.connect_bridge import fetch, run
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.session_facts import facts_of
 from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) ->
 
 
 def _split(slices: Sequence[FileSlice], most_bytes: int, tasks: int) -> list[list[FileSlice]]:
-    from delta_ds.kernel.files.scan.tasks import pack
+    from delta_ds.kernel.files.read.plan import pack
 
     return pack(slices, most_bytes, tasks)
 

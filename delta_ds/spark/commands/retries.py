@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from delta_ds.kernel.commands.dml.retries import run_repeated
+from delta_ds.kernel.commands.dml.commit import run_repeated
 from delta_ds.spark.base.session_conf import RETRIES, RETRIES_CONF, whole_number
 from delta_ds.spark.commands.dml_command import DmlExecution
 

@@ -5,49 +5,16 @@ Rows that a command reads more than once, and that have to be the same each time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.kernel.storage.staging import Staging
-from delta_ds.spark.base import wire
-from delta_ds.spark.base.kinds.frames import active, map_in_arrow
+from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
-
-
-def run_tasks(rows: DataFrame, work: Callable[[Iterator[pa.RecordBatch], int], Any]) -> list[Any]:
-    """Hand rows to tasks with this package.
-
-    Parameters
-    ----------
-    rows
-        Their columns may have any names.
-    work
-        What a task does with batches of them, given its number.
-
-    Returns
-    -------
-    list
-        What the tasks answer; `wire.py` has a form for it.
-    """
-    names = rows.columns
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        named = (batch.rename_columns(names) for batch in batches)
-        answer = work(named, context.partitionId() if context else 0)
-        yield pa.RecordBatch.from_pydict({"answer": [wire.encode(answer)]})
-
-    # Whoever makes a function of columns parses their names.
-    plain = rows.toDF(*(f"c{at}" for at in range(len(names))))
-    return [wire.decode(row[0]) for row in map_in_arrow(plain, task, "answer string").collect()]
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.format import operations
-from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
+from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.delete import resolve_condition

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, Union, cast
 from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.redaction import redacted
-from delta_ds.spark.base.kinds.origin import of_session
+from delta_ds.spark.base.kinds.session_facts import of_session
 from delta_ds.spark.base.kinds.session_kind import kind_of
 from delta_ds.spark.errors.translation import delta_errors, each_method, failed_jobs
 

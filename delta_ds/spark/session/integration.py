@@ -24,6 +24,7 @@ from delta_ds.conditions.session import (
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.kinds.session_facts import with_facts_of_reads
 from delta_ds.spark.base.session_conf import has_catalog, is_served, source_in_python
 from delta_ds.spark.base.table_names import (
     FORMAT,
@@ -34,12 +35,9 @@ from delta_ds.spark.base.table_names import (
     without_path,
 )
 from delta_ds.spark.engines import monkeypatch
-from delta_ds.spark.engines.session_facts import with_facts_of_reads
 from delta_ds.spark.session import state, streams
-from delta_ds.spark.session.names import options_named
 from delta_ds.spark.session.reading import read
-from delta_ds.spark.session.writer_v2 import PathWriter
-from delta_ds.spark.session.writing import insert_into, save, save_as_table
+from delta_ds.spark.session.writing import PathWriter, insert_into, save, save_as_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -192,7 +190,7 @@ def _reads_table(reader: Any, arguments: dict[str, Any]) -> bool:
     options = state.reader_state(reader).options
     if not options:
         return False
-    return options_named(reader._spark, name) is not None or _is_told_of(reader._spark, name, options)
+    return streams.options_named(reader._spark, name) is not None or _is_told_of(reader._spark, name, options)
 
 
 def _is_told_of(spark: SparkSession, name: object, options: Mapping[str, str]) -> bool:
@@ -325,7 +323,7 @@ def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, 
     if has_schema:
         raise LEGACY_ERROR_TEMP_1189(method=name)
     path = path_of(name)
-    found = {"path": path} if path is not None else options_named(spark, name)
+    found = {"path": path} if path is not None else streams.options_named(spark, name)
     if found is None:
         # There is none: Spark says so, and has no options to show with it.
         missing: DataFrame = monkeypatch.call_original(spark.read, "table", name)

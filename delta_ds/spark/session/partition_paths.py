@@ -19,11 +19,11 @@ from delta_ds.kernel.format.schema.types import TIMESTAMP, DataType
 from delta_ds.kernel.format.values import partition_folders
 from delta_ds.kernel.format.values.partition_values import comparable_values, parse
 from delta_ds.records import dataclass
+from delta_ds.spark.base.kinds.session_facts import parse_options_of_read
 from delta_ds.spark.base.schema import find_columns, from_spark, quoted, select_columns, to_spark
 from delta_ds.spark.base.table_names import path_option
 from delta_ds.spark.engines.classic.load import open_reading
 from delta_ds.spark.engines.portable.batch import Changes
-from delta_ds.spark.engines.session_facts import parse_options_of_read
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

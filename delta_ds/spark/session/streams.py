@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.transaction.write.intent import stream_intent
+from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.frames import active
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.kinds.session_facts import facts_of, with_facts_of_reads, with_session_settings
+from delta_ds.spark.base.schema import to_kernel
 from delta_ds.spark.base.session_conf import has_catalog, source_in_python
 from delta_ds.spark.base.table_names import (
     FORMAT,
@@ -27,10 +29,8 @@ from delta_ds.spark.base.table_names import (
 )
 from delta_ds.spark.engines import monkeypatch
 from delta_ds.spark.engines.portable.streaming.resolve_source import STREAM_MARK, mark
-from delta_ds.spark.engines.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session import state
-from delta_ds.spark.session.names import catalog_of, options_named
 from delta_ds.spark.session.writes.request import with_facts, with_layout
 
 if TYPE_CHECKING:
@@ -162,16 +162,37 @@ def _options_in_catalog(writer: Any, arguments: dict[str, Any], location: str | 
     """The `path` and the store's options of the table of a name; a new one is made empty, as Spark does it."""
     name = arguments["tableName"]
     session = state.stream_writer_session(writer)
-    catalog = catalog_of(session)
-    if catalog is None:
+    if not knows_names(session):
         raise unknown_to_catalogs(name)
-    found = catalog.options(session, name)
+    found = options_named(session, name)
     if found is not None:
         return found
+    from delta_ds.spark.session.catalog.places import CREATE, create_empty, place_of
+    from delta_ds.spark.session.writes.write import NewTable
+
     if arguments.get("partitionBy") is not None:
         writer.partitionBy(arguments["partitionBy"])
     spec = state.stream_writer_state(writer)
-    return catalog.create(session, name, location, writer._df.schema, spec.partition_by, spec.cluster_by)
+    place = place_of(session, name, location, CREATE)
+    table = NewTable(
+        mode=CREATE,
+        schema=to_kernel(writer._df.schema.fields),
+        partitioning=tuple(spec.partition_by),
+        clustering=tuple(spec.cluster_by) or None,
+    )
+    create_empty(session, place, table)
+    place.register(session)
+    return {**place.store, "path": place.path}
+
+
+def options_named(spark: SparkSession, name: object) -> dict[str, str] | None:
+    """The `path` and the store's options of the table of a name; None where it is that of no table of ours."""
+    if not isinstance(name, str) or not knows_names(spark):
+        return None
+    from delta_ds.spark.session.catalog.places import find_table, name_parts
+
+    found = find_table(spark, name_parts(spark, name))
+    return None if found is None else {**found.store, "path": found.path}
 
 
 # --- what a stream is told, whoever starts it

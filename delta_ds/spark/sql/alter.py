@@ -19,8 +19,7 @@ from delta_ds.kernel.transaction.alter import columns as alter_columns
 from delta_ds.kernel.transaction.alter.change_column import change_columns
 from delta_ds.kernel.transaction.alter.schema_change import replace_columns, replace_columns_of_empty
 from delta_ds.spark.api.table import DeltaTable
-from delta_ds.spark.base.ddl_types import to_kernel
-from delta_ds.spark.base.schema import dotted, quoted
+from delta_ds.spark.base.schema import dotted, quoted, to_kernel
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.engines.connect.connect_bridge import run
 from delta_ds.spark.session.catalog.entries import Metastore, stated_path

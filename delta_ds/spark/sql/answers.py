@@ -55,7 +55,13 @@ from delta_ds.spark.sql.client_calls import answer_call
 from delta_ds.spark.sql.create import create_like, create_table
 from delta_ds.spark.sql.dml import insert
 from delta_ds.spark.sql.layout import check_layout
-from delta_ds.spark.sql.partitions import SHOW_PARTITIONS, partition_columns, show_partitions
+from delta_ds.spark.sql.partitions import (
+    SHOW_PARTITIONS,
+    TRUNCATE_PARTITION,
+    partition_columns,
+    refuse_truncate,
+    show_partitions,
+)
 from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
@@ -341,6 +347,8 @@ def _answer(spark: SparkSession, kind: str, jtable: JavaObject) -> str:
         return _json(SHOW_CREATE_COLUMNS)
     if kind == SHOW_PARTITIONS:
         return partition_columns(opened(jtable)).json()
+    if kind == TRUNCATE_PARTITION:
+        refuse_truncate(opened(jtable))
     return _json(_ROW_COUNTS[kind])
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.operations import DELETE, MERGE, UPDATE
-from delta_ds.kernel.format.options.session_facts import ORIGIN
+from delta_ds.kernel.format.options.settings import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
 from delta_ds.records import replace
 from delta_ds.spark.base import wire

@@ -26,16 +26,17 @@ from delta_ds.kernel.format.schema.field_metadata import (
     SPARK_GENERATION_EXPRESSION,
 )
 from delta_ds.kernel.format.schema.types import StructType
-from delta_ds.records import replace
-from delta_ds.spark.base.ddl_types import to_kernel
-from delta_ds.spark.base.schema import quoted
+from delta_ds.records import dataclass, replace
+from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.table_names import is_ours, without_path
-from delta_ds.spark.session.catalog.entries import RESERVED, check_address
+from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.session.catalog.entries import RESERVED, Metastore, check_address
 from delta_ds.spark.session.catalog.named import check_provider, named_catalog
 from delta_ds.spark.session.catalog.places import (
     CREATE,
     Place,
     create_empty,
+    find_entry,
     place_in_catalog,
     place_named,
     place_of,
@@ -54,7 +55,9 @@ if TYPE_CHECKING:
 
 
 def create_like(spark: SparkSession, statement: JavaObject) -> None:
-    """Create a table like one of ours, with its properties and constraints, or like any other, with its columns.
+    """Create a table like one of ours, with its properties and constraints, or like any other or a view.
+
+    Comment and properties of an entry come along, but for what Spark and Hive note there for themselves.
 
     Parameters
     ----------
@@ -70,8 +73,14 @@ def create_like(spark: SparkSession, statement: JavaObject) -> None:
         raise TABLE_NAME_ALREADY_EXISTS(relationName=place.shown)
     if jtable is None:
         like = spark.table(_dotted(model))
-        partitioning = _partitioning(spark, model)
-        table = NewTable(CREATE, to_kernel(like.schema.fields), partitioning, properties=dict(properties))
+        own, comment = _of_entry(spark, model)
+        table = NewTable(
+            mode=CREATE,
+            schema=to_kernel(like.schema.fields),
+            partitioning=_partitioning(spark, model),
+            properties={**own, **dict(properties)},
+            comment=comment,
+        )
     else:
         like_ours = opened(jtable).snapshot
         metadata = like_ours.metadata
@@ -107,6 +116,13 @@ def _features(supported: Iterable[str]) -> dict[str, str]:
     }
 
 
+def _of_entry(spark: SparkSession, name: JavaObject) -> tuple[dict[str, str], str | None]:
+    """Properties and comment that users gave to a table or view of the session catalog; none of a temporary view."""
+    parts = [name.apply(number) for number in range(name.size())]
+    entry = None if spark.catalog.getTable(_dotted(name)).isTemporary else find_entry(spark, parts)
+    return ({}, None) if entry is None else Metastore(Jvm.of(spark)).description([entry.schema], entry.name)
+
+
 def _partitioning(spark: SparkSession, name: JavaObject) -> tuple[str, ...]:
     columns = spark.catalog.listColumns(_dotted(name))
     return tuple(column.name for column in columns if column.isPartition)
@@ -124,9 +140,28 @@ _NO_COLUMN = "\0"
 _BUCKETS = re.compile(r"(sorted_)?bucket\(")
 
 
+@dataclass(frozen=True)
+class _Definition:
+    """What `Definition.java` says; see `text` there."""
+
+    mode: str
+    catalog: str | None
+    path: str | None
+    namespace: list[str]
+    name: str
+    schema: str
+    properties: dict[str, str]
+    partitions: list[str]
+    clustering: list[str] | None
+    generated: list[tuple[str, str]]
+    identities: list[tuple[str, str, str, str]]
+    checks: list[tuple[str, str]]
+    is_save_as_table: bool
+
+
 def create_table(
     spark: SparkSession,
-    definition: JavaObject,
+    described: JavaObject,
     rows: DataFrame | None,
     options: Mapping[str, str] | None = None,
 ) -> None:
@@ -134,7 +169,7 @@ def create_table(
 
     Parameters
     ----------
-    definition
+    described
         A `Definition` of the JVM.
     rows
         Of ... AS SELECT; None without.
@@ -146,8 +181,9 @@ def create_table(
     DeltaError
         What was asked for is not possible; the message names the column or property.
     """
+    definition = _Definition(**json.loads(str(described.text())))
     # The options of a table with rows are those of the write.
-    table = new_table(definition, stores_options=rows is None and definition.mode() == CREATE)
+    table = _new_table(definition, stores_options=rows is None and definition.mode == CREATE)
     place = _place(spark, definition)
     by_path = place.name is None and table.mode == CREATE
     with as_existing_name(place.path) if by_path else nullcontext():
@@ -158,30 +194,30 @@ def create_table(
     place.register(spark, table.comment)
 
 
-def _place(spark: SparkSession, definition: JavaObject) -> Place:
-    path = definition.path()
-    if path is not None:
-        check_address(path)
-        return Place(path)
-    location = definition.properties().get("location")
-    if definition.catalog() is not None:
+def _place(spark: SparkSession, definition: _Definition) -> Place:
+    if definition.path is not None:
+        check_address(definition.path)
+        return Place(definition.path)
+    location = definition.properties.get("location")
+    if definition.catalog is not None:
         return _place_in_catalog(spark, definition, location)
-    return place_named(spark, list(definition.namespace()), definition.name(), location, definition.mode())
+    return place_named(spark, definition.namespace, definition.name, location, definition.mode)
 
 
-def _place_in_catalog(spark: SparkSession, definition: JavaObject, location: str | None) -> Place:
-    catalog = named_catalog(spark, definition.catalog())
-    namespace, name = list(definition.namespace()), definition.name()
-    provider = definition.properties().get("provider")
+def _place_in_catalog(spark: SparkSession, definition: _Definition, location: str | None) -> Place:
+    assert definition.catalog is not None
+    catalog = named_catalog(spark, definition.catalog)
+    namespace, name = definition.namespace, definition.name
+    provider = definition.properties.get("provider")
     check_provider(catalog, provider, provider is None or is_ours(provider), catalog.shown(namespace, name))
-    place = place_in_catalog(catalog, namespace, name, location, definition.mode())
-    if place.is_there and definition.mode() == CREATE:
+    place = place_in_catalog(catalog, namespace, name, location, definition.mode)
+    if place.is_there and definition.mode == CREATE:
         raise TABLE_NAME_ALREADY_EXISTS(relationName=place.shown)
     return place
 
 
 def _create_with_rows(
-    definition: JavaObject, place: Place, table: NewTable, rows: DataFrame, options: Mapping[str, str]
+    definition: _Definition, place: Place, table: NewTable, rows: DataFrame, options: Mapping[str, str]
 ) -> None:
     request = as_new_table(
         rows,
@@ -189,7 +225,7 @@ def _create_with_rows(
         {**without_path(options), **place.store, "path": place.path},
         managed=place.managed,
         name=None if place.name is None else place.shown,
-        is_save_as_table=definition.isSaveAsTable(),
+        is_save_as_table=definition.is_save_as_table,
     )
     write(request)
 
@@ -197,26 +233,26 @@ def _create_with_rows(
 # --- what the JVM says
 
 
-def new_table(definition: JavaObject, *, stores_options: bool = False) -> NewTable:
-    """The table of a `Definition` of the JVM.
+def _new_table(definition: _Definition, *, stores_options: bool = False) -> NewTable:
+    """The table that a definition asks for.
 
     Parameters
     ----------
     stores_options
         Whether OPTIONS become properties, as delta-spark has it; never those of a store, which may be secrets.
     """
-    stated: dict[str, str] = dict(definition.properties())
+    stated = definition.properties
     properties, options = _split(stated)
     if stores_options:
         for name in [name for name in options if not is_of_store(name)]:
             properties[name] = properties[f"{_OPTION_PREFIX}{name}"] = options.pop(name)
-    for name, predicate in definition.checks():
+    for name, predicate in definition.checks:
         properties[f"{CONSTRAINT_PREFIX}{name}"] = predicate
     return NewTable(
-        mode=definition.mode(),
+        mode=definition.mode,
         schema=_schema(definition),
-        partitioning=tuple(_partition_columns(definition.partitions())),
-        clustering=None if definition.clustering() is None else tuple(definition.clustering()),
+        partitioning=tuple(_partition_columns(definition.partitions)),
+        clustering=None if definition.clustering is None else tuple(definition.clustering),
         properties=properties,
         options=options,
         comment=stated.get("comment"),
@@ -235,12 +271,12 @@ def _split(stated: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return properties, {name: text for name, text in options.items() if name.lower() != "path"}
 
 
-def _schema(definition: JavaObject) -> StructType:
+def _schema(definition: _Definition) -> StructType:
     from pyspark.sql.types import StructType as SparkStructType
 
-    schema = to_kernel(SparkStructType.fromJson(json.loads(definition.schema())).fields)
-    generated = {column: expression for column, expression in definition.generated()}
-    identities = {column[0]: column[1:] for column in definition.identities()}
+    schema = to_kernel(SparkStructType.fromJson(json.loads(definition.schema)).fields)
+    generated = dict(definition.generated)
+    identities = {column[0]: column[1:] for column in definition.identities}
     fields = []
     for field in schema:
         # Rows from before a column had a default are those of ADD COLUMN, which has none with one.

@@ -6,6 +6,7 @@ common table expressions were put in. The commands resolve them, as they do for 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -50,12 +51,13 @@ def insert(spark: SparkSession, statement: JavaObject) -> None:
     Parameters
     ----------
     statement
-        As `Relations.java` gives it: the table, the rows, the condition of what is replaced (null: nothing is), details
-        (`byName`, `sql`, `listed`, `evolve`, `dynamic`) and options.
+        As `Relations.java` gives it: the table, the rows, the condition of what is replaced (null: nothing is), and as
+        JSON details (`byName`, `sql`, `listed`, `evolve`, `dynamic`) and options.
     """
-    jtable, query, replaced, details, options = statement
+    jtable, query, replaced, *texts = statement
+    details, options = map(json.loads, texts)
     rows = Jvm.of(spark).data_frame(query)
-    given = without_path(dict(options))
+    given = without_path(options)
     if jtable.getClass().getSimpleName() == "NewTable":
         create_table(spark, jtable.definition(), rows, given)
         jtable.done()

@@ -15,9 +15,7 @@ from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.session.catalog.classes import is_published, publish, remember, static
 from delta_ds.spark.session.catalog.named import NAMED_CLASS, SPARK_PREFIX, named_catalogs
 from delta_ds.spark.session.catalog.updates import forget
-from delta_ds.spark.session.names import use_catalog
 from delta_ds.spark.sql.answers import Answers
-from delta_ds.spark.sql.streams import StreamCatalog
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -105,7 +103,6 @@ def install(spark: SparkSession) -> Installed:
         names[number] = name
     static(jvm, "Catalog").providers(names)
     static(jvm, "Install").into(spark._jsparkSession)
-    use_catalog(StreamCatalog())
     install_catalogs(spark)
     return Installed(_install_catalog(spark), taken)
 

@@ -5,13 +5,14 @@ Source: delta-spark, `ShowDeltaTablePartitionsCommand`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql.types import StructType
 
 from delta_ds.conditions.catalog import (
     SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN,
     SHOW_PARTITION_IN_NON_PARTITIONED_TABLE,
+    TRUNCATE_TABLE_PARTITION,
 )
 from delta_ds.kernel.commands.dml.candidates import distinct_partitions
 from delta_ds.spark.base import schema as schemas
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 
     from delta_ds.spark.base.kinds.java_object import JavaObject
 
-SHOW_PARTITIONS = "SHOW PARTITIONS"
+SHOW_PARTITIONS, TRUNCATE_PARTITION = "SHOW PARTITIONS", "TRUNCATE PARTITION"
+
+
+def refuse_truncate(table: OpenTable) -> NoReturn:
+    """Say what to write in the place of TRUNCATE TABLE ... PARTITION."""
+    raise TRUNCATE_TABLE_PARTITION(table=table.name)
 
 
 def partition_columns(table: OpenTable) -> StructType:

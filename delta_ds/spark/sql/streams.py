@@ -1,65 +1,28 @@
-"""Streams by name, `readStream.table` and `writeStream.toTable`; and those that Spark itself resolves.
+"""Streams that Spark itself resolves, told what the data source is told elsewhere.
 
 A stream that the JVM has resolved (`SELECT * FROM STREAM t`, clients of a server that registered nothing, pipelines) is
-read and written by the data source too, which is told here what it is told elsewhere.
+read and written by the data source too.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.transaction.write.intent import check_mode
-from delta_ds.spark.base.ddl_types import to_kernel
 from delta_ds.spark.base.table_names import FORMAT, without_path
 from delta_ds.spark.engines.portable.source import DeltaSource
 from delta_ds.spark.engines.portable.streaming.resolve_source import columns_of, open_source
 from delta_ds.spark.session import streams
-from delta_ds.spark.session.catalog.places import CREATE, create_empty, find_table, name_parts, place_of
 from delta_ds.spark.session.catalog.tables import StreamedTable, table_held
-from delta_ds.spark.session.writes.write import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 # As Spark hands over `clusterBy`.
 _CLUSTERING = "__clustering_columns"
-
-
-class StreamCatalog:
-    """The session catalog, as streams need it; see `session.names.Catalog`."""
-
-    def options(self, spark: SparkSession, name: str) -> dict[str, str] | None:
-        """The `path` and the store's options of the table of a name; None where it is that of no table of ours."""
-        found = find_table(spark, name_parts(spark, name))
-        return None if found is None else {**found.store, "path": found.path}
-
-    def create(
-        self,
-        spark: SparkSession,
-        name: str,
-        location: str | None,
-        schema: StructType,
-        partition_by: Sequence[str],
-        cluster_by: Sequence[str],
-    ) -> dict[str, str]:
-        """Make an empty table under a name, at a location or where the catalog has it; its options, as above."""
-        place = place_of(spark, name, location, CREATE)
-        table = NewTable(
-            mode=CREATE,
-            schema=to_kernel(schema.fields),
-            partitioning=tuple(partition_by),
-            clustering=tuple(cluster_by) or None,
-        )
-        create_empty(spark, place, table)
-        place.register(spark)
-        return {**place.store, "path": place.path}
-
-
-# --- resolved by Spark
 
 
 def stream_source(spark: SparkSession, table: str | None, options: str) -> str:

@@ -6,8 +6,12 @@ import pytest
 
 from delta_ds.kernel.base.value_types import parse_size
 from delta_ds.kernel.format.options.ignored_settings import MACHINERY, SETTINGS
-from delta_ds.kernel.format.options.session_facts import DEFAULTS_PREFIX
-from delta_ds.kernel.format.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX, VACUUM_LOGGING
+from delta_ds.kernel.format.options.settings import (
+    DEFAULTS_PREFIX,
+    PROPERTY_DEFAULTS,
+    SETTING_PREFIX,
+    VACUUM_LOGGING,
+)
 from spark_tests.engines.interop.delta_spark import DeltaSpark
 
 pytestmark = pytest.mark.interop

@@ -313,7 +313,7 @@ def test_files_of_attempts_that_failed_are_not_in_the_table(
 
 def _options(session: SparkSession, scheme: str) -> dict[str, str]:
     """The settings of the session for a store, as options of the kernel."""
-    from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
+    from delta_ds.spark.base.kinds.session_facts import with_session_settings
 
     place = f"abfs://{BUCKET}@{AZURE_HOST}/t" if scheme == "abfs" else f"{scheme}://{BUCKET}/t"
     found = with_session_settings(session, {"path": place})

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.conditions.streaming import CHANGES_OF_OTHER_COLUMN_MAPPING
 from delta_ds.exceptions import ChangeDataError
 from delta_ds.kernel.base.arrow_buffers import field_of
-from delta_ds.kernel.files.read.plan import FileSlice
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
+from delta_ds.kernel.files.read.plan import FileSlice, vector_descriptor
 from delta_ds.kernel.format.actions import AddFile, CommitInfo, Metadata, RemoveFile
 from delta_ds.kernel.format.expressions.arrays import FALSE
 from delta_ds.kernel.format.operations import MERGE

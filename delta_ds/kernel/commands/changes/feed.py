@@ -25,10 +25,9 @@ from delta_ds.kernel.commands.changes.key_codes import check_keys
 from delta_ds.kernel.commands.changes.net import Net, check_net
 from delta_ds.kernel.commands.changes.net_memory import net_batches
 from delta_ds.kernel.files.read.file_columns import output_schema
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, pack
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import DEFAULT_PARTITION_BYTES
-from delta_ds.kernel.files.scan.tasks import pack
 from delta_ds.kernel.format.actions import Metadata
 from delta_ds.kernel.format.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.format.schema.column_mapping import physical_name

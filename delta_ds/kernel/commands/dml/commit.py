@@ -1,19 +1,32 @@
-"""The commit of DELETE, UPDATE and MERGE: removed and added files, deletion vectors, change files."""
+"""The commit of DELETE, UPDATE and MERGE, and the whole command again where other commits contradicted it.
+
+Removed and added files, deletion vectors, change files. Only what is a pure function of the table is repeated: what
+reads anything else might do something else the next time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.events.commands import COMMAND_REPEATED
 from delta_ds.events.transactions import ORPHAN_FILES_LEFT
-from delta_ds.exceptions import CorruptLogFileError, DeltaError
+from delta_ds.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    CorruptLogFileError,
+    DeltaError,
+)
 from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.plan import DmlPlan
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
+from delta_ds.kernel.files.read.plan import vector_descriptor
 from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
 from delta_ds.kernel.format.actions import AddFile
@@ -27,9 +40,8 @@ from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.transaction.pending import RowChanges
 from delta_ds.kernel.transaction.reads import bound_predicate
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.transaction.write.change_files import FOLDER
 from delta_ds.kernel.transaction.write.finish import set_table
-from delta_ds.kernel.transaction.write.task import TaskResult
+from delta_ds.kernel.transaction.write.task import FOLDER, TaskResult
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
@@ -38,6 +50,12 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
+
+_Answer = TypeVar("_Answer")
+
+# Rows came, went or changed. Another schema or protocol is for the user to look at.
+_REPEATED = (ConcurrentAppendException, ConcurrentDeleteReadException, ConcurrentDeleteDeleteException)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +278,8 @@ def _rows(snapshot: Snapshot, paths: Sequence[str]) -> pa.Int64Array:
 
 def _bodies(snapshot: Snapshot, paths: Sequence[str]) -> dict[str, AddFile]:
     """The `add` actions of live files, by their paths."""
-    path_array = texts(list(paths))
-    by_path: dict[str, AddFile] = {}
-    for table in _describe_files(snapshot, _rows(snapshot, paths), path_array):
-        for body in add_bodies(table):
-            by_path[body["path"]] = body
-    return by_path
+    tables = _describe_files(snapshot, _rows(snapshot, paths), texts(list(paths)))
+    return {body["path"]: body for table in tables for body in add_bodies(table)}
 
 
 def _describe_files(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -> Iterator[pa.Table]:
@@ -347,3 +361,44 @@ class _FileCounts:
             "numDeletionVectorsRemoved": removed,
             "numDeletionVectorsUpdated": updated,
         }
+
+
+def run_repeated(
+    attempt: Callable[[], _Answer],
+    retries: int,
+    *,
+    table: str,
+    operation: str,
+    repeatable: Callable[[], bool] = lambda: True,
+) -> _Answer:
+    """Do something, and again after a pause where others have changed rows that it reads or changes.
+
+    Parameters
+    ----------
+    attempt
+        Begins anew on the newest version each time.
+    retries
+        How often it is done again at most.
+    table, operation
+        For the log.
+    repeatable
+        Whether the attempt that failed may be repeated.
+
+    Raises
+    ------
+    DeltaConcurrentModificationException
+        That of the last attempt.
+    """
+    attempts = 1 + retries
+    for number in range(1, attempts):
+        pause = random.uniform(0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0**number))
+        try:
+            return attempt()
+        except _REPEATED as error:
+            if not repeatable():
+                raise
+            COMMAND_REPEATED.log(
+                table=table, operation=operation, attempt=number + 1, attempts=attempts, reason=error
+            )
+            time.sleep(pause)
+    return attempt()

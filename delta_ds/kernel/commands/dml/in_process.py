@@ -23,6 +23,7 @@ from delta_ds.kernel.commands.dml.commit import (
     RowScope,
     commit_dml,
     discard_folder,
+    run_repeated,
 )
 from delta_ds.kernel.commands.dml.file_rewrite import SMALL_BYTES
 from delta_ds.kernel.commands.dml.plan import (
@@ -33,10 +34,9 @@ from delta_ds.kernel.commands.dml.plan import (
     plan_dml,
     plan_file_rewrite,
 )
-from delta_ds.kernel.commands.dml.retries import run_repeated
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
-from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.files.read.data_file import is_remote
+from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.transaction.write.intent import has_transaction

@@ -12,17 +12,16 @@ from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, file_slices
 from delta_ds.kernel.files.rows.generated import generation_expression, is_identity
 from delta_ds.kernel.files.rows.plan import ColumnsOf, plan_changed_rows
-from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.write_spec import write_spec
 from delta_ds.kernel.format.features import (
     CHANGE_DATA_FEED,
     COLUMN_DEFAULTS,
     DELETION_VECTORS,
 )
-from delta_ds.kernel.format.options.session_facts import SessionFacts
+from delta_ds.kernel.format.options.settings import SessionFacts
 from delta_ds.kernel.format.properties import (
     TARGET_FILE_SIZE,
 )

@@ -15,9 +15,8 @@ from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.plan import FileRewrite
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.files.read.file_columns import METADATA_COLUMN
-from delta_ds.kernel.files.read.matching import Matching
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.files.read.reader import read_slices
+from delta_ds.kernel.files.read.reader import Matching, read_slices
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.records import dataclass
 

@@ -53,9 +53,8 @@ from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
 from delta_ds.kernel.commands.vacuum.references import NeededPaths, needed_paths, vector_files
 from delta_ds.kernel.files.read.data_file import open_data_file
 from delta_ds.kernel.files.read.file_columns import Layouts
-from delta_ds.kernel.files.read.plan import FileSlice
+from delta_ds.kernel.files.read.plan import FileSlice, vector_descriptor
 from delta_ds.kernel.files.scan.scan import Scan
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.format.actions import DeletionVector, counted_rows
 from delta_ds.kernel.format.features import ROW_TRACKING
 from delta_ds.kernel.format.properties import CHECKPOINT_INTERVAL

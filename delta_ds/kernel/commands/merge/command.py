@@ -20,8 +20,7 @@ from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDm
 from delta_ds.kernel.commands.dml.plan import FileRewrite, check_names, evolve_table, plan_replacement
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, replacement_metrics
 from delta_ds.kernel.commands.merge.clauses import Clause, changed_rows, effective_clauses, history_parameters
-from delta_ds.kernel.commands.merge.demands import may_equal
-from delta_ds.kernel.commands.merge.plan import MergePlan, plan_merge
+from delta_ds.kernel.commands.merge.plan import MergePlan, may_equal, plan_merge
 from delta_ds.kernel.commands.merge.request import (
     MergeRequest,
     MergeResult,

@@ -17,8 +17,8 @@ from delta_ds.conditions.dml import (
     UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
     UPDATE_SCHEMA_MISMATCH_EXPRESSION,
 )
+from delta_ds.kernel.commands.dml.new_values import check_identities, inside_structs, lacking, not_there
 from delta_ds.kernel.commands.dml.plan import SpecialColumns
-from delta_ds.kernel.commands.dml.target_paths import check_identities, inside_structs, lacking, not_there
 from delta_ds.kernel.commands.merge.clauses import Clause, When
 from delta_ds.kernel.commands.merge.sides import BOTH, SOURCE, TARGET, Name, Sides
 from delta_ds.kernel.files.rows.casts import can_store

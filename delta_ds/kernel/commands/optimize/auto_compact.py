@@ -7,8 +7,8 @@ Source: delta-spark, `AutoCompact`, `AutoCompactUtils`, `AutoCompactPartitionSta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,14 +22,20 @@ from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
 from delta_ds.kernel.format.options import settings
-from delta_ds.kernel.format.options.session_facts import CODEC
+from delta_ds.kernel.format.options.settings import CODEC
 from delta_ds.kernel.format.properties import AUTO_COMPACT, AUTO_OPTIMIZE
 from delta_ds.kernel.storage.maintenance import Maintenance
+from delta_ds.kernel.transaction.origin import carried
+from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.records import dataclass
+from delta_ds.reporting.listeners import leave_reports
 
 if TYPE_CHECKING:
+    from delta_ds.kernel.format.actions import Metadata
     from delta_ds.kernel.log.snapshot import Snapshot
-    from delta_ds.kernel.transaction.table_log import TableLog
+    from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.write.plan import WritePlan
+    from delta_ds.kernel.transaction.write.task import TaskResult
 
 
 _MOST_PARTITIONS = 128
@@ -170,3 +176,50 @@ def _crowded_partitions(
     names = snapshot.physical_partition_columns
     found = table.take(integers(firsts[:_MOST_PARTITIONS]))["partitionValues"].to_pylist()
     return tuple({name: values[name] for name in names} for values in found)
+
+
+def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult], engine_info: str) -> None:
+    """What follows a commit, by what the session said when the write began; arguments as of `compact_after`."""
+    options = plan.options
+    if not options.data_change:
+        return
+    compaction = auto_compaction_of(options.facts.settings)
+    with leave_reports(options.report_folder), carried(options.facts.settings):
+        compact_after(plan.storage, plan.state.metadata, results, compaction, plan.rows.timezone, engine_info)
+
+
+def compact_after(
+    storage: Storage,
+    metadata: Metadata,
+    results: Iterable[TaskResult],
+    compaction: AutoCompaction,
+    timezone: str,
+    engine_info: str,
+) -> None:
+    """Compact partitions that a commit has added files to, if that is wanted and they have many small ones.
+
+    Never fails: what goes wrong is logged.
+
+    Parameters
+    ----------
+    storage, metadata
+        The table, after the commit.
+    results
+        What was written.
+    compaction
+        What the session says.
+    engine_info
+        Who compacts, for the history.
+    """
+    try:
+        if not is_enabled(metadata.configuration, compaction):
+            return
+        partitions = _distinct(add["partitionValues"] for result in results for add in result.adds)
+        auto_compact(TableLog(storage), partitions, compaction, timezone=timezone, engine_info=engine_info)
+    except Exception as error:
+        # The version is there: whoever is told of a failure now would take its files for leftovers.
+        AUTO_COMPACTION_FAILED.log(table=storage.url, reason=error)
+
+
+def _distinct(partitions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return list({tuple(sorted(p.items())): p for p in partitions}.values())

@@ -6,6 +6,7 @@ Source: conflict-matrix section 7; delta-spark, `OptimizeExecutor.commitAndRetry
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,13 +23,13 @@ from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, partit
 from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
 from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats, columns_text
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
+from delta_ds.kernel.files.read.plan import vector_descriptor
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.expressions.plan_text import unresolved_text
 from delta_ds.kernel.format.expressions.sql import parse_predicate
+from delta_ds.kernel.format.expressions.tree import Call, Cast, Column, Expression, Literal, fold, quote_name
 from delta_ds.kernel.format.operations import Operation
-from delta_ds.kernel.format.schema.column_paths import show
+from delta_ds.kernel.format.schema.column_paths import parse_path, show
 from delta_ds.kernel.storage.staging import StagedFiles
 
 if TYPE_CHECKING:
@@ -271,12 +272,12 @@ def operation_parameters(plan: OptimizePlan) -> dict[str, Any]:
         return {}
     if request.kind in REORG:
         return {"predicate": predicate, "applyPurge": True}
-    columns = [show(path) for path in plan.curve.columns] if plan.curve else []
     clustered = plan.curve is not None and plan.curve.kind == HILBERT
+    columns = [show(path) for path in plan.curve.columns] if plan.curve is not None and clustered else []
     parameters = {
         "predicate": predicate,
-        "zOrderBy": columns_text([] if clustered else columns),
-        "clusterBy": columns_text(columns if clustered else []),
+        "zOrderBy": columns_text([show(parse_path(name)) for name in request.columns]),
+        "clusterBy": columns_text(columns),
         "auto": request.auto,
     }
     return parameters | {"isFull": request.kind == FULL} if clustered else parameters
@@ -300,3 +301,54 @@ def operation_metrics(plan: OptimizePlan, adds: Sequence[AddFile]) -> dict[str, 
         "numAddedFiles": len(adds),
         "maxFileSize": sizes[-1],
     }
+
+
+_INFIX = frozenset(["=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "&", "|", "^"])
+_FUNCTIONS_OF_SPARK = frozenset(["isnull", "isnotnull"])
+
+
+def unresolved_text(expression: Expression) -> str:
+    """The text of an expression that was parsed and not bound.
+
+    >>> from delta_ds.kernel.format.expressions.sql import parse_predicate
+    >>> unresolved_text(parse_predicate("key = 'a' AND NOT (n IN (1, 2))"))
+    "(('key = a) AND NOT 'n IN (1,2))"
+    """
+    return fold(expression, _text)
+
+
+def _text(node: Expression, parts: list[str]) -> str:
+    if isinstance(node, Column):
+        return "'" + ".".join(map(quote_name, node.path))
+    if isinstance(node, Literal):
+        return _constant(node.value)
+    if isinstance(node, Cast):
+        return f"{'try_' * node.safe}cast({parts[0]} as {node.type})"
+    return _call(node, parts)
+
+
+def _call(node: Call, parts: list[str]) -> str:
+    name = node.name
+    if name in ("and", "or"):
+        return reduce(lambda left, right: f"({left} {name.upper()} {right})", parts)
+    if name == "<>":
+        return f"NOT ({parts[0]} = {parts[1]})"
+    if name in _INFIX and len(parts) == 2:
+        return f"({parts[0]} {name} {parts[1]})"
+    if name == "not":
+        return f"NOT {parts[0]}"
+    if name == "in":
+        return f"{parts[0]} IN ({','.join(parts[1:])})"
+    if name == "like":
+        escape = f" ESCAPE '{parts[2]}'" if len(parts) == 3 else ""
+        return f"{parts[0]} LIKE {parts[1]}{escape}"
+    quote = "" if name in _FUNCTIONS_OF_SPARK else "'"
+    return f"{quote}{name}({', '.join(parts)})"
+
+
+def _constant(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"0x{value.hex().upper()}" if isinstance(value, bytes) else str(value)

@@ -27,9 +27,8 @@ from delta_ds.kernel.commands.optimize.request import (
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
 from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, ClusteringCurve, Numbers
-from delta_ds.kernel.files.read.plan import FileSlice
+from delta_ds.kernel.files.read.plan import FileSlice, file_slices
 from delta_ds.kernel.files.scan.scan import Scan
-from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.options.write import checked_codec

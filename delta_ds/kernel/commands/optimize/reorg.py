@@ -23,9 +23,9 @@ from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.format.iceberg_compatibility import enabled_version
 from delta_ds.kernel.format.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
 from delta_ds.kernel.format.schema.column_mapping import every_field, strip
+from delta_ds.kernel.format.schema.evolution import can_widen
 from delta_ds.kernel.format.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.format.schema.from_arrow import primitive_from_arrow
-from delta_ds.kernel.format.schema.type_widening import can_widen
 from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructType, schema_to_json
 from delta_ds.kernel.transaction.alter import clustering
 from delta_ds.kernel.transaction.alter.table_metadata import check_names_without_mapping

@@ -30,7 +30,7 @@ from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.expressions.tree import Expression, columns, conjunction
 from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.options import settings
-from delta_ds.kernel.format.options.session_facts import CODEC
+from delta_ds.kernel.format.options.settings import CODEC
 from delta_ds.kernel.format.schema import column_paths
 from delta_ds.kernel.format.schema.column_mapping import physical_path
 from delta_ds.kernel.format.schema.column_paths import Path, find, show

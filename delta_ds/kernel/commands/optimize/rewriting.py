@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_ds.kernel.files.read.ahead import in_order, threads_for
 from delta_ds.kernel.files.read.data_file import BATCH_ROWS
 from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, Layouts, row_tracking_as_columns
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.files.read.reader import read_slice
+from delta_ds.kernel.files.read.reader import in_order, read_slice, threads_for
 from delta_ds.kernel.files.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.format.actions import AddFile

@@ -10,8 +10,7 @@ from delta_ds.conditions.streaming import SOURCE_IGNORE_DELETE, SOURCE_TABLE_IGN
 from delta_ds.kernel.commands.changes import CommitChanges, SliceMaker
 from delta_ds.kernel.commands.streaming.commits import StreamedCommit, data_changing, in_commit_time
 from delta_ds.kernel.commands.streaming.offsets import Admission
-from delta_ds.kernel.files.read.plan import FileSlice
-from delta_ds.kernel.files.scan.tasks import file_slices
+from delta_ds.kernel.files.read.plan import FileSlice, file_slices
 from delta_ds.kernel.format.options.stream_read import StreamReadOptions
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass

@@ -15,14 +15,13 @@ from delta_ds.conditions.streaming import (
 )
 from delta_ds.exceptions import ChangeDataError, DeltaError, LogError, SchemaError
 from delta_ds.kernel.commands.streaming.commits import StreamedCommit
-from delta_ds.kernel.commands.streaming.offsets import StreamOffset, different_table
+from delta_ds.kernel.commands.streaming.offsets import StreamOffset, different_table, snapshot_of_stream
 from delta_ds.kernel.commands.streaming.schema_log import (
     SchemaLog,
     differs_from,
     evolved_error,
     state_to_read,
 )
-from delta_ds.kernel.commands.streaming.starting_point import snapshot_of_stream
 from delta_ds.kernel.format.actions import Metadata
 from delta_ds.kernel.format.features import TYPE_WIDENING
 from delta_ds.kernel.format.options.stream_read import StreamReadOptions

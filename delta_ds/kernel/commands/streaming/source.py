@@ -23,13 +23,14 @@ from delta_ds.kernel.commands.streaming.offsets import (
     ALL_AVAILABLE,
     Admission,
     ReadLimits,
+    StartingSnapshot,
     StreamOffset,
     default_limits,
     different_table,
+    starting_version,
 )
 from delta_ds.kernel.commands.streaming.read_schema import ReadSchema
 from delta_ds.kernel.commands.streaming.schema_log import state_to_read
-from delta_ds.kernel.commands.streaming.starting_point import StartingSnapshot, starting_version
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.format.options.stream_read import StreamReadOptions
 from delta_ds.kernel.format.schema.types import StructType
@@ -280,7 +281,7 @@ class StreamSource:
         Returns
         -------
         tuple
-            The plan and the slices for `read_slices`: one a file, in order. `scan.tasks.pack` makes tasks of them.
+            The plan and the slices for `read_slices`: one a file, in order. `read.plan.pack` makes tasks of them.
             Where changes are netted, the plan has all columns, and one task takes all slices: see `netted`.
 
         Raises

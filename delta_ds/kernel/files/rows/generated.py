@@ -29,7 +29,6 @@ from delta_ds.conditions.schema import UNRESOLVED_COLUMN_OF_GENERATED
 from delta_ds.exceptions import (
     InvariantViolationError,
     PredicateError,
-    UnsupportedFeatureError,
     UnsupportedOperationError,
 )
 from delta_ds.kernel.base.arrow_buffers import integers
@@ -37,7 +36,7 @@ from delta_ds.kernel.files.rows.expressions import RowExpression, read_row_expre
 from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.evaluate import constant
-from delta_ds.kernel.format.expressions.tree import Call, Column, Literal, columns
+from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, columns
 from delta_ds.kernel.format.features import COLUMN_DEFAULTS, GENERATED_COLUMNS, IDENTITY_COLUMNS
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
@@ -47,8 +46,18 @@ from delta_ds.kernel.format.schema.field_metadata import (
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from delta_ds.kernel.format.schema.types import LONG, DataType, StructField, StructType, arrow_type
+from delta_ds.kernel.format.schema.types import (
+    LONG,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    arrow_type,
+)
 from delta_ds.records import dataclass, replace
+
+_NESTED = ("array", "map", "named_struct", "struct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +84,56 @@ class Default:
         PredicateError, UnsupportedFeatureError
             The expression is no constant of the column's type.
         """
-        if isinstance(self.clause.tree, Literal) and self.clause.tree.value is None:
-            return pa.nulls(1, arrow_type(self.type))
-        bound = self.clause.cast_to(self.type).bound(StructType(), timezone)
-        try:
-            value = bound.value if isinstance(bound, Literal) else constant(bound)
-        except (PredicateError, OverflowError) as error:
-            failure = error if isinstance(error, PredicateError) else PredicateError(str(error))
-            raise self.clause.failure(failure) from error
-        return array_of([value], self.type)
+        return _constant(self.clause, self.type, timezone)
+
+
+def _constant(clause: RowExpression, data_type: DataType, timezone: str) -> pa.Array:
+    if _is_null(clause.tree):
+        return pa.nulls(1, arrow_type(data_type))
+    if is_nested(data_type):
+        return _nested_constant(clause, data_type, timezone)
+    bound = clause.cast_to(data_type).bound(StructType(), timezone)
+    try:
+        value = bound.value if isinstance(bound, Literal) else constant(bound)
+    except (PredicateError, OverflowError) as error:
+        failure = error if isinstance(error, PredicateError) else PredicateError(str(error))
+        raise clause.failure(failure) from error
+    return array_of([value], data_type)
+
+
+def _nested_constant(clause: RowExpression, data_type: DataType, timezone: str) -> pa.Array:
+    """The value of `array(...)`, `map(...)`, `struct(...)` or `named_struct(...)`, whose parts are cast each."""
+    name, parts, target = *_call(clause.tree), arrow_type(data_type)
+
+    def column(trees: Sequence[Expression], part: DataType) -> pa.Array:
+        values = [_constant(replace(clause, tree=tree), part, timezone) for tree in trees]
+        storage = arrow_type(part)
+        return pa.concat_arrays(
+            [v.cast(storage) if v.type != storage else v for v in values] or [pa.nulls(0, storage)]
+        )
+
+    if isinstance(data_type, ArrayType) and name == "array":
+        offsets = pa.array([0, len(parts)], pa.int32())
+        return pa.ListArray.from_arrays(offsets, column(parts, data_type.element), type=target)
+    if isinstance(data_type, MapType) and name == "map" and len(parts) % 2 == 0:
+        keys, values = column(parts[::2], data_type.key), column(parts[1::2], data_type.value)
+        if keys.null_count or len(keys.unique()) < len(keys):
+            raise clause.refusal("a map with a key that is null or there twice")
+        return pa.MapArray.from_arrays(pa.array([0, len(keys)], pa.int32()), keys, values, type=target)
+    if isinstance(data_type, StructType) and name in ("struct", "named_struct"):
+        parts = parts[1::2] if name == "named_struct" else parts
+        if len(parts) == len(data_type.fields):
+            columns_of = [column([tree], f.type) for tree, f in zip(parts, data_type, strict=True)]
+            return pa.StructArray.from_arrays(columns_of, fields=list(target))
+    raise clause.failure(PredicateError(f"{clause.text} is no value of type {data_type}"))
+
+
+def _is_null(tree: Expression) -> bool:
+    return isinstance(tree, Literal) and tree.value is None
+
+
+def _call(tree: Expression) -> tuple[str, tuple[Expression, ...]]:
+    return (tree.name, tree.args) if isinstance(tree, Call) else ("", ())
 
 
 def generation_expression(field: StructField, features: Collection[str]) -> str | None:
@@ -182,14 +232,9 @@ def read_default(
         UNSUPPORTED_COLUMN_DEFAULT.name,
         "Give values for the column, or change its default.",
     )
-    default = Default(field.name, field.type, clause)
-    if is_nested(field.type) and not (isinstance(clause.tree, Literal) and clause.tree.value is None):
-        raise UnsupportedFeatureError(
-            f"{clause} is of type {field.type}, of which only NULL can be evaluated. "
-            f"{clause.remedy} Nothing was written.",
-            condition=clause.condition,
-        )
-    return default
+    if is_nested(field.type) and _call(clause.tree)[0] not in _NESTED and not _is_null(clause.tree):
+        raise clause.refusal(f"a value of type {field.type} that is made by more than {', '.join(_NESTED)}")
+    return Default(field.name, field.type, clause)
 
 
 BLOCK = 1 << 20

@@ -20,10 +20,9 @@ from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.files.read import column_conversion
 from delta_ds.kernel.files.read.column_conversion import default_value
-from delta_ds.kernel.files.read.plan import FileSlice
+from delta_ds.kernel.files.read.plan import FileSlice, file_slices
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import Scan
-from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.format.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.types import LONG, STRING, VOID, DataType, StructField, StructType

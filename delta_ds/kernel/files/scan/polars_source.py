@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from delta_ds.events.reading import PARQUET_READ_AGAIN
 from delta_ds.kernel.files.read import column_conversion
-from delta_ds.kernel.files.read.ahead import threads_for
 from delta_ds.kernel.files.read.data_file import open_data_file
 from delta_ds.kernel.files.read.file_columns import Layout, Layouts, output_schema
+from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.files.scan.scan import Scan, package_of
 from delta_ds.kernel.format.schema.char_varchar import declared_char_type
 from delta_ds.kernel.format.schema.types import arrow_type

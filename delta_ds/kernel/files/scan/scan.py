@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA, DUPLICATE_COLUMNS_ASKED
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, file_slices, pack, split
 from delta_ds.kernel.files.scan.skipping import (
     Pruning,
     ScanCourse,
@@ -18,7 +18,6 @@ from delta_ds.kernel.files.scan.skipping import (
     row_numbers,
     skipping_rules,
 )
-from delta_ds.kernel.files.scan.tasks import file_slices, pack, split
 from delta_ds.kernel.format.expressions.tree import Call, Expression
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.types import StructField, StructType
@@ -250,10 +249,8 @@ class Scan:
         self, max_bytes: float, plan: ReadPlan | None = None, slices: Sequence[FileSlice] | None = None
     ) -> Iterator[pa.RecordBatch]:
         # A process that only plans reads nothing.
-        from delta_ds.kernel.files.read.ahead import in_order, threads_for
         from delta_ds.kernel.files.read.file_columns import Layouts
-        from delta_ds.kernel.files.read.matching import Matching
-        from delta_ds.kernel.files.read.reader import read_slice
+        from delta_ds.kernel.files.read.reader import Matching, in_order, read_slice, threads_for
 
         storage, plan = self.snapshot.storage, plan or self.plan
         whole = self.slices() if slices is None else slices

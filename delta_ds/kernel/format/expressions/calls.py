@@ -21,12 +21,13 @@ from delta_ds.kernel.format.expressions.coercion import (
     common_type_of,
     in_range,
     is_nested,
+    unwrap_comparison,
+    unwrap_in,
 )
 from delta_ds.kernel.format.expressions.moments import DAY_US, date_of, micros_of
 from delta_ds.kernel.format.expressions.signatures import FUNCTIONS, item_type
 from delta_ds.kernel.format.expressions.temporal import interval_parts
 from delta_ds.kernel.format.expressions.tree import Call, Cast, Column, Expression, Literal
-from delta_ds.kernel.format.expressions.unwrap import unwrap_comparison, unwrap_in
 from delta_ds.kernel.format.expressions.zones import local_micros, zone_of
 from delta_ds.kernel.format.schema.char_varchar import char_length
 from delta_ds.kernel.format.schema.types import (

@@ -18,7 +18,7 @@ from delta_ds.events.reading import OPTION_PASSED_OVER
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.base.value_types import parse_boolean, parse_size
-from delta_ds.kernel.format.options.session_facts import (
+from delta_ds.kernel.format.options.settings import (
     IGNORE_UNKNOWN,
     REFUSE,
     SETTINGS_OPTION,

@@ -34,7 +34,7 @@ from delta_ds.kernel.format.options.parsing import (
     version,
     zone_by_name,
 )
-from delta_ds.kernel.format.options.session_facts import SessionFacts
+from delta_ds.kernel.format.options.settings import SessionFacts
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field, replace
 

@@ -25,7 +25,7 @@ from delta_ds.kernel.format.options.parsing import (
     version,
 )
 from delta_ds.kernel.format.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS, check_net
-from delta_ds.kernel.format.options.session_facts import SessionFacts
+from delta_ds.kernel.format.options.settings import SessionFacts
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
 

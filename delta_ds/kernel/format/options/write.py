@@ -27,18 +27,16 @@ from delta_ds.kernel.format.options.parsing import (
     time_zone_name,
 )
 from delta_ds.kernel.format.options.read import READ_OPTIONS
-from delta_ds.kernel.format.options.session_facts import (
-    CODEC,
-    RECORDS_PER_FILE,
-    SETTINGS_OPTION,
-    SessionFacts,
-)
 from delta_ds.kernel.format.options.settings import (
     AUTO_MERGE,
+    CODEC,
     OPTIMIZE_WRITE,
+    RECORDS_PER_FILE,
+    SETTINGS_OPTION,
     TXN_APP_ID,
     TXN_VERSION,
     USER_METADATA,
+    SessionFacts,
 )
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field

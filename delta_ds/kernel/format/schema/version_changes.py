@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from delta_ds.kernel.format.schema.column_mapping import mapping_mode
+from delta_ds.kernel.format.schema.evolution import can_widen
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS, PHYSICAL_NAME
-from delta_ds.kernel.format.schema.type_widening import can_widen
 from delta_ds.kernel.format.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.records import dataclass, replace
 

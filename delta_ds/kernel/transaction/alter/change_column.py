@@ -38,12 +38,12 @@ from delta_ds.kernel.format.schema.column_paths import (
     show,
     unresolved_column,
 )
+from delta_ds.kernel.format.schema.evolution import can_widen, is_wider, record_changes
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_PREFIX,
 )
-from delta_ds.kernel.format.schema.type_widening import can_widen, is_wider, record_changes
 from delta_ds.kernel.format.schema.types import (
     STRING,
     VOID,

@@ -20,7 +20,10 @@ from delta_ds.conditions.commands import (
     CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG,
     CREATE_TABLE_OVER_FILES,
 )
-from delta_ds.conditions.options import CLUSTER_BY_WITH_PARTITIONED_BY
+from delta_ds.conditions.options import (
+    CLUSTER_BY_WITH_PARTITIONED_BY,
+    CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE,
+)
 from delta_ds.conditions.tables import (
     CANNOT_REPLACE_MISSING_TABLE,
     CREATE_TABLE_SCHEME_MISMATCH,
@@ -226,6 +229,8 @@ def new_table(
         _check_has_columns(schema, table)
     check_new_schema(schema, partition_columns, mode, table, properties=stored)
     partitioning = tuple(found.name for c in partition_columns if (found := schema.find(c)))
+    if replacing is not None:
+        check_replacement(replacing, partitioning)
     _check_constraints(stored, schema, table)
     extra = set(inputs.features) | ({features.CLUSTERING.name} if cluster_by else set())
     metadata = Metadata(
@@ -250,6 +255,15 @@ def new_table(
     state = TableState(table, version, protocol, metadata, _domains(paths, metadata))
     state.check_writable()
     return TableDefinition(state)
+
+
+def check_replacement(before: Snapshot, partition_columns: Sequence[str]) -> None:
+    """Refuse partitions where clustering is supported, which a table that replaces another keeps."""
+    changes = list(partition_columns) != before.partition_columns
+    if partition_columns and changes and before.protocol.supports(features.CLUSTERING):
+        raise CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE(
+            table=before.storage.url, partition_columns=partition_columns
+        )
 
 
 def _check_has_columns(schema: StructType, table: str) -> None:

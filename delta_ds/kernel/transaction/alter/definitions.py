@@ -62,7 +62,7 @@ from delta_ds.kernel.format.schema.field_metadata import (
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from delta_ds.kernel.format.schema.types import BOOLEAN, LONG, VOID, DataType, StructField, StructType
+from delta_ds.kernel.format.schema.types import BOOLEAN, LONG, DataType, StructField, StructType
 from delta_ds.kernel.transaction.alter.protocol import upgrade_protocol
 from delta_ds.records import dataclass, replace
 
@@ -130,7 +130,7 @@ def check_constraint(name: str, expression: str, schema: StructType, table: str)
     """
     owner = f"CHECK constraint {name} of {table}"
     bound = _bound(owner, expression, schema, _CONSTRAINT)
-    if bound.type not in (BOOLEAN, VOID):
+    if bound.type != BOOLEAN:
         raise NON_BOOLEAN_CHECK_CONSTRAINT(owner=owner, expr=expression, type=bound.type, name=name)
 
 
@@ -292,9 +292,10 @@ def check_default(field: StructField, features: Collection[str], table: str) -> 
 
 
 _TOKEN = re.compile(
-    r"""(?P<hidden>\s+|--[^\n]*|/\*.*?\*/)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`"""
+    r"""(?P<hidden>\s+|--[^\n]*|/\*.*?\*/)|[rRxX](?:'[^']*'|"[^"]*")"""
+    r"""|(?:'(?:[^'\\]|\\.)*')+|(?:"(?:[^"\\]|\\.)*")+|`(?:[^`]|``)*`"""
     r"|(?:\d+\.\d*|\.\d+|\d+(?=[eE][+-]?\d))(?:[eE][+-]?\d+)?(?:BD|[DLSYF])?|\w+"
-    r"|<=>|<>|!=|<=|>=|==|!>|!<|\|\||.",
+    r"|<=>|<>|!=|<=|>=|==|!>|!<|->|=>|::|<<|>>>|>>|\|\||.",
     re.DOTALL,
 )
 
@@ -338,12 +339,13 @@ def add_constraint(log: TableLog, name: str, expression: str, verify: Callable[[
         raise CONSTRAINT_ALREADY_EXISTS(
             table=table, constraintName=name, oldConstraint=txn.metadata.configuration[found]
         )
-    check_constraint(name, expression, txn.metadata.schema, table)
     stored = normalise_expression(expression)
+    for text in (expression, stored):  # what is kept has to mean the same to whoever writes next
+        check_constraint(name, text, txn.metadata.schema, table)
     new = replace(txn.metadata, configuration={**txn.metadata.configuration, key: stored})
     protocol = upgrade_protocol(txn.protocol, new)
     txn.read_whole_table()
-    verify(expression)
+    verify(stored)
     if protocol != txn.protocol:
         txn.set_protocol(protocol)
     txn.set_metadata(new)

@@ -25,9 +25,9 @@ from delta_ds.kernel.format.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.format.operations import REPLACE_COLUMNS, Operation
 from delta_ds.kernel.format.properties import DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path_list, quote, show
+from delta_ds.kernel.format.schema.evolution import can_widen, record_changes, without_changes
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT, EXISTS_DEFAULT, IDENTITY_PREFIX
 from delta_ds.kernel.format.schema.new_schema import check_new_schema
-from delta_ds.kernel.format.schema.type_widening import can_widen, record_changes, without_changes
 from delta_ds.kernel.format.schema.types import (
     VOID,
     ArrayType,

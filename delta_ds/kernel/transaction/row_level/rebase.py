@@ -29,8 +29,7 @@ from delta_ds.conditions.transaction import (
     REMOVED_FILE_OF_UNKNOWN_PARTITION,
 )
 from delta_ds.kernel.base.arrow_buffers import texts
-from delta_ds.kernel.files.read.plan import FileSlice
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
+from delta_ds.kernel.files.read.plan import FileSlice, vector_descriptor
 from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.format.actions import AddFile, RemoveFile, without_nulls
 from delta_ds.kernel.format.values.statistics_json import with_wide_bounds

@@ -13,10 +13,8 @@ import numpy as np
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.base.arrow_buffers import field_of, integers
-from delta_ds.kernel.files.read.matching import Matching
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.files.read.reader import read_slices
-from delta_ds.kernel.files.scan.tasks import file_slices, vector_descriptor
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, file_slices, vector_descriptor
+from delta_ds.kernel.files.read.reader import Matching, read_slices
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.expressions.tree import columns, conjunction
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
@@ -286,6 +284,6 @@ def pieces_of(
     files: LiveFiles, rows: Iterable[int], physical_partition_columns: tuple[str, ...]
 ) -> list[FileSlice]:
     """The slices of some files, by their row numbers."""
-    from delta_ds.kernel.files.scan.tasks import file_slices
+    from delta_ds.kernel.files.read.plan import file_slices
 
     return file_slices(files.table.take(integers(list(rows))), physical_partition_columns)

@@ -11,7 +11,7 @@ from delta_ds.conditions.record import OPTION_OF_THE_LOG
 from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.format.operations import WRITE
 from delta_ds.kernel.format.options.parsing import is_of_store
-from delta_ds.kernel.format.options.session_facts import REFUSE
+from delta_ds.kernel.format.options.settings import REFUSE
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.transaction import Transaction

@@ -18,7 +18,7 @@ from delta_ds.conditions.options import PATH_EXISTS, UNSUPPORTED_OUTPUT_MODE
 from delta_ds.conditions.record import OUTPUT_MODE_NOT_ALLOWED
 from delta_ds.conditions.session import INVALID_SAVE_MODE
 from delta_ds.exceptions import DeltaError, InvalidOptionError, NotADeltaTableError
-from delta_ds.kernel.format.options.session_facts import SessionFacts
+from delta_ds.kernel.format.options.settings import SessionFacts
 from delta_ds.kernel.format.options.write import (
     BATCH_ONLY,
     ERROR,

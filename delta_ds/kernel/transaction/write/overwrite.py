@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from delta_ds.kernel.base.arrow_buffers import field_of, integers
 from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, row_tracking_as_columns
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, file_slices
 from delta_ds.kernel.files.read.reader import read_slices
-from delta_ds.kernel.files.scan.tasks import file_slices
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.format.actions import AddCDCFile, AddFile
 from delta_ds.kernel.format.expressions.arrays import FALSE
 from delta_ds.kernel.format.expressions.evaluate import evaluate
-from delta_ds.kernel.format.options.session_facts import (
+from delta_ds.kernel.format.options.settings import (
     BY_ROWS,
     BY_STATISTICS,
     CONFLICT_DETECTION,
@@ -28,8 +27,8 @@ from delta_ds.kernel.format.values.partition_values import comparable_values, pa
 from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.transaction.pending import tracks_rows
-from delta_ds.kernel.transaction.write.change_files import ChangeWriter
 from delta_ds.kernel.transaction.write.overwrite_scope import EVERYTHING, MATCHING, PARTITIONS
+from delta_ds.kernel.transaction.write.task import ChangeWriter
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from delta_ds.kernel.files.rows.expressions import read_row_expression
 from delta_ds.kernel.files.rows.plan import RowPlan
 from delta_ds.kernel.format.expressions.tree import Expression, columns, without_qualifier
 from delta_ds.kernel.format.features import CHANGE_DATA_FEED
-from delta_ds.kernel.format.options.session_facts import is_on
-from delta_ds.kernel.format.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS
+from delta_ds.kernel.format.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
 from delta_ds.kernel.format.options.write import WriteOptions
 from delta_ds.kernel.format.properties import CONSTRAINT_PREFIX, ENABLE_ROW_TRACKING
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes

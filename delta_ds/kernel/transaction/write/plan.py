@@ -24,7 +24,7 @@ from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.format.expressions.tree import columns
 from delta_ds.kernel.format.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.format.iceberg_compatibility import enabled_version, of_new_table
-from delta_ds.kernel.format.options.session_facts import default_properties
+from delta_ds.kernel.format.options.settings import default_properties
 from delta_ds.kernel.format.options.write import WriteOptions
 from delta_ds.kernel.format.properties import FEATURE_PREFIX, OPTIMIZE_WRITE, TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.format.schema.types import (
@@ -39,7 +39,7 @@ from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.alter import clustering
-from delta_ds.kernel.transaction.alter.create import new_table, with_defaults
+from delta_ds.kernel.transaction.alter.create import check_replacement, new_table, with_defaults
 from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.transaction.write.intent import WriteIntent, WriteTarget
@@ -105,6 +105,11 @@ class WritePlan:
     def files_of_whole_rows(self) -> WriteSpec:
         """For files with rows that are in the table already, with all that these have."""
         return replace(self.files, schema=self.state.schema)
+
+    @property
+    def of_stored_rows(self) -> WritePlan:
+        """The same for tasks that get rows in which all is computed and checked."""
+        return replace(self, rows=replace(self.rows, defaults=(), generated=(), checks=()))
 
     @property
     def read_version(self) -> int:
@@ -289,6 +294,8 @@ def _plan_existing_table(snapshot: Snapshot, data: StructType, intent: WriteInte
         if (schema, wanted) == (snapshot.schema, partitioning):
             schema = snapshot.schema
         partitioning = wanted
+        if options.definition is not None:
+            check_replacement(snapshot, partitioning)
     if schema == snapshot.schema and partitioning == before.partition_columns:
         return _Outcome(snapshot.table_state, {}, snapshot)
     if not options.data_change:

@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
 
-from delta_ds.spark.as_delta.install import install_as_delta
+from delta_ds.spark.as_delta.auto_register import install_as_delta
 
 
 def start() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds.environment import own_python
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.same_version import OfThisVersion
@@ -114,6 +115,37 @@ def map_in_arrow(
     with own_python(frame.sparkSession):
         column = task(*[frame[quoted(name)] for name in frame.columns])
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
+
+
+def run_tasks(rows: DataFrame, work: Callable[[Iterator[pa.RecordBatch], int], Any]) -> list[Any]:
+    """Hand rows to tasks with this package.
+
+    Parameters
+    ----------
+    rows
+        Their columns may have any names.
+    work
+        What a task does with batches of them, given its number.
+
+    Returns
+    -------
+    list
+        What the tasks answer; `wire.py` has a form for it.
+    """
+    names = rows.columns
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        named = (batch.rename_columns(names) for batch in batches)
+        answer = work(named, context.partitionId() if context else 0)
+        yield pa.RecordBatch.from_pydict({"answer": [wire.encode(answer)]})
+
+    # Whoever makes a function of columns parses their names.
+    plain = rows.toDF(*(f"c{at}" for at in range(len(names))))
+    return [wire.decode(row[0]) for row in map_in_arrow(plain, task, "answer string").collect()]
 
 
 def stages_of(spark: SparkSession) -> StatusTracker | None:

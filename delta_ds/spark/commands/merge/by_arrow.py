@@ -26,7 +26,7 @@ from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET
 from delta_ds.kernel.format.expressions.arrays import values_of
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, conjuncts
 from delta_ds.kernel.format.operations import MERGE
-from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
+from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import HIDDEN, find
 from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType, without_metadata

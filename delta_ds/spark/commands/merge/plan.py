@@ -160,6 +160,7 @@ def plan_merge(
         table,
         evolve,
         alias,
+        cast.exact_names,
     )
     condition = resolver.both.predicate(on, SEARCH_CONDITION)
     found = [(c, *resolver.clause(c)) for c in effective_clauses(clauses, table)]
@@ -205,6 +206,7 @@ class _Resolver:
     table: str
     evolve: bool
     alias: str | None
+    exact: bool
 
     def clause(self, clause: Clause) -> tuple[Resolved | None, list[Assignment]]:
         """The resolved condition and assignments of a clause, by the columns of the table after evolution."""
@@ -233,10 +235,10 @@ class _Resolver:
         return [Assignment(p, v.column, v.type) for p, v in zip(paths, values, strict=True)]
 
     def _path(self, name: str, clause: Clause) -> Path:
-        found = find_target(self.schema, name, self.alias)
+        found = find_target(self.schema, name, self.alias, self.exact)
         if found is None and self.evolve and not clause.is_by_source:
             found = self.source.find(name)
-        return found or target_path(self.schema, name, self.table, clause.label, self.alias)
+        return found or target_path(self.schema, name, self.table, clause.label, self.alias, self.exact)
 
     def _all_assignments(self, clause: Clause) -> list[Assignment]:
         """`*`: with evolution every column of the source, else every column of the table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -102,28 +102,21 @@ def run_merge(
     )
     if counted_there is not None:
         return frame_of(handle.spark, [counted_there], _RESULT)
-    merge = partial(_Merge, source=source, condition=condition, clauses=clauses, evolve=evolve)
+
+    def merge(replicated: bool, change: DmlExecution) -> tuple[int, int, int, int]:
+        return _Merge(change, source, condition, clauses, evolve, replicated=replicated).run()
+
+    removes = any(not clause.inserts for clause in clauses)
     for attempt in range(_ATTEMPTS):
         try:
-            counts = _run_once(handle, partial(merge, replicated=attempt > 0), clauses, txn)
+            work = partial(merge, attempt > 0)
+            counts = run_command(handle, MERGE.name, work, (0, 0, 0, 0), removes=removes, txn=txn)
             break
         except Exception as error:
             if attempt + 1 == _ATTEMPTS or not lost_rows(error):
                 raise
             MERGE_BEGINS_ANEW.log(table=handle.where)
     return frame_of(handle.spark, [counts], _RESULT)
-
-
-def _run_once(
-    handle: Handle,
-    merge: Callable[[DmlExecution], _Merge],
-    clauses: Sequence[Clause],
-    txn: tuple[str, int] | None,
-) -> tuple[int, int, int, int]:
-    removes = any(not clause.inserts for clause in clauses)
-    return run_command(
-        handle, MERGE.name, lambda change: merge(change).run(), (0, 0, 0, 0), removes=removes, txn=txn
-    )
 
 
 class _Merge:

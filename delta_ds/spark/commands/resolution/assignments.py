@@ -14,7 +14,7 @@ from delta_ds.conditions.dml import (
     UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
 )
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.commands.dml.target_paths import NOTHING, check_identities, inside_structs, not_there
+from delta_ds.kernel.commands.dml.new_values import NOTHING, check_identities, inside_structs, not_there
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path, show
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
@@ -94,8 +94,9 @@ def assign(
     UnsupportedOperationError
         A value for an identity column.
     """
+    exact = cast.exact_names
     known = [
-        Assignment(target_path(schema, name, cast.table, operation, alias), value.column, value.type)
+        Assignment(target_path(schema, name, cast.table, operation, alias, exact), value.column, value.type)
         for name, value in assignments
     ]
     return align(
@@ -206,29 +207,37 @@ def with_defaults(
 
 
 def target_path(
-    schema: StructType, name: str | Column, table: str, operation: str, alias: str | None = None
+    schema: StructType,
+    name: str | Column,
+    table: str,
+    operation: str,
+    alias: str | None = None,
+    exact: bool = False,
 ) -> Path:
-    """The names of a column or field that is assigned to, in the table's case.
+    """The names of a column or field that is assigned to, in the table's case, which `exact` ones have to have.
 
     Raises
     ------
     SchemaError
         It is not there (with the nearest name), or inside an array or map.
     """
-    path = find_target(schema, name, alias)
+    path = find_target(schema, name, alias, exact)
     if path is None:
         raise not_there(schema, _path(name), table, operation)
     return path
 
 
-def find_target(schema: StructType, name: str | Column, alias: str | None = None) -> Path | None:
+def find_target(
+    schema: StructType, name: str | Column, alias: str | None = None, exact: bool = False
+) -> Path | None:
     """As `target_path`; None for what is not there."""
     path = _path(name)
-    if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
-        found = inside_structs(schema, path[1:])
-        if found is not None:
+    qualified = alias is not None and len(path) > 1 and path[0].lower() == alias.lower()
+    for given in (path[1:], path) if qualified else (path,):
+        found = inside_structs(schema, given)
+        if found is not None and (found == given or not exact):
             return found
-    return inside_structs(schema, path)
+    return None
 
 
 def _path(name: str | Column) -> Path:

@@ -20,7 +20,7 @@ from delta_ds.conditions.expressions import CAST_INVALID_INPUT_EMPTY
 from delta_ds.exceptions import InvariantViolationError, SchemaError
 from delta_ds.kernel.files.rows.casts import sql_name
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
-from delta_ds.kernel.format.options.session_facts import ANSI_POLICY, LEGACY, STRICT
+from delta_ds.kernel.format.options.settings import ANSI_POLICY, LEGACY, STRICT
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
@@ -83,18 +83,21 @@ class StoreCast:
         Of store assignment.
     without_ansi
         See `Expressions.cast_without_ansi`.
+    exact_names
+        Whether columns that are assigned to have to be named in their own case.
     """
 
     table: str
     evolve: bool = False
     policy: str = ANSI_POLICY
     without_ansi: Callable[[Column, T.DataType], Column] | None = None
+    exact_names: bool = False
 
     @classmethod
     def of(cls, target: DmlTarget, *, evolve: bool = False) -> StoreCast:
         """The casts of a command."""
-        policy, expressions = target.facts.store_assignment, target.engine.expressions
-        return cls(target.handle.where, evolve, policy, expressions.cast_without_ansi)
+        facts, without_ansi = target.facts, target.engine.expressions.cast_without_ansi
+        return cls(target.handle.where, evolve, facts.store_assignment, without_ansi, facts.case_sensitive)
 
     def null(self, kind: DataType) -> Column:
         """The null of a type."""

@@ -15,24 +15,28 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from delta_ds.events.spark import FILTER_NOT_USED_FOR_SKIPPING
-from delta_ds.exceptions import DeltaError, PredicateError
+from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.files.scan.null_checks import check_not_null
 from delta_ds.kernel.files.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.files.scan.skipping import prune, row_numbers
-from delta_ds.kernel.files.scan.tasks import vector_descriptor
 from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.tree import Expression, conjunction
 from delta_ds.kernel.format.features import DELETION_VECTORS
 from delta_ds.kernel.format.schema.types import BINARY, INTEGER, StructField
-from delta_ds.kernel.format.values.deletion_vector import read_positions
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.engines.classic.columns import ScanColumns, spark_schema
-from delta_ds.spark.engines.classic.file_listing import FileGroups, group_files, list_files, path_bytes
+from delta_ds.spark.engines.classic.file_listing import (
+    FileGroups,
+    bitmaps,
+    group_files,
+    list_files,
+    path_bytes,
+)
 from delta_ds.spark.engines.classic.hadoop import check_found_names
 from delta_ds.spark.engines.classic.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.engines.classic.snapshot_isolation import made_ms
@@ -342,19 +346,11 @@ class DeltaFileIndex:
         codes = integers(groups.codes)
         columns += [tuples.table[f.name].take(codes) for f in self.columns.partitions]
         if self.has_deletions:
-            columns.append(array_of(self._bitmaps(selection, groups), BINARY))
+            first = selection.live.table["deletionVector"].take(integers(groups.rows[groups.starts]))
+            columns.append(array_of(bitmaps(self.snapshot.storage, first.to_pylist()), BINARY))
         if self._numbered:
             columns.append(integers(groups.rows[groups.starts]).cast(pa.int32()))
         return pa.Table.from_arrays(columns, names=self.schema.names)
-
-    def _bitmaps(self, selection: _Scanned, groups: FileGroups) -> list[bytes | None]:
-        """One bit a row up to the last deleted one, in 64-bit words, for each directory that is a file with some."""
-        first = selection.live.table["deletionVector"].take(integers(groups.rows[groups.starts])).to_pylist()
-        bitmaps = []
-        for value in first:
-            vector = vector_descriptor(value)
-            bitmaps.append(None if vector is None else _bitmap(read_positions(self.snapshot.storage, vector)))
-        return bitmaps
 
     def _matching_directories(self, internal: JavaObject, filters: JavaObject) -> bytes | None:
         """The directories that satisfy the partition filters, evaluated by Spark; None for all.
@@ -385,20 +381,6 @@ class _Scanned:
     @property
     def live(self) -> LiveFiles:
         return self.version.live_files()
-
-
-def _bitmap(positions: npt.NDArray[np.uint64]) -> bytes | None:
-    if not len(positions):
-        return None
-    last = int(positions[-1])
-    if last >= 1 << 31:
-        raise DeltaError(
-            f"a deletion vector deletes row {last} of its file, beyond what Spark's own reader can address; read the "
-            "table with spark.pydelta.nativeScan=false"
-        )
-    bits = np.zeros((last // 64 + 1) * 64, np.uint8)
-    bits[positions.astype(np.int64)] = 1
-    return np.packbits(bits, bitorder="little").tobytes()
 
 
 def _plain(address: str) -> str:

@@ -6,12 +6,16 @@ A call from Python costs about 0.1 ms; with several a file, hundreds of thousand
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
 
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base.arrow_buffers import integers, texts
+from delta_ds.kernel.files.read.plan import vector_descriptor
+from delta_ds.kernel.format.values.deletion_vector import read_positions
 from delta_ds.kernel.log.live_files import with_known_sizes
 from delta_ds.spark.engines.classic.hadoop import as_hadoop_opens
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from delta_ds.kernel.format.actions import DeletionVector
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
 
@@ -147,3 +152,29 @@ def group_files(codes: pa.Array, rows: pa.Array, alone: npt.NDArray[np.bool_] | 
     starts = np.concatenate([np.zeros(1, np.int64), changes])
     counts = np.diff(np.append(starts, len(code))).astype(np.int32)
     return FileGroups(numbers[order], counts, code[starts])
+
+
+def bitmaps(storage: Storage, vectors: Sequence[DeletionVector | None]) -> list[bytes | None]:
+    """The deleted rows of files as a scan takes them: one bit a row up to the last, in 64-bit words.
+
+    Raises
+    ------
+    DeltaError
+        A row lies beyond what Spark's own reader can address.
+    """
+    found = (vector_descriptor(vector) for vector in vectors)
+    return [None if vector is None else _bitmap(read_positions(storage, vector)) for vector in found]
+
+
+def _bitmap(positions: npt.NDArray[np.uint64]) -> bytes | None:
+    if not len(positions):
+        return None
+    last = int(positions[-1])
+    if last >= 1 << 31:
+        raise DeltaError(
+            f"a deletion vector deletes row {last} of its file, beyond what Spark's own reader can address; read the "
+            "table with spark.pydelta.nativeScan=false"
+        )
+    bits = np.zeros((last // 64 + 1) * 64, np.uint8)
+    bits[positions.astype(np.int64)] = 1
+    return np.packbits(bits, bitorder="little").tobytes()

@@ -9,6 +9,7 @@ from delta_ds.kernel.format.options.read import ReadOptions
 from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.records import dataclass
 from delta_ds.spark.base import schema as schemas
+from delta_ds.spark.base.kinds.session_facts import parse_options_of_read
 from delta_ds.spark.base.table_names import check_path
 from delta_ds.spark.engines.classic.hadoop import hadoop_root
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
@@ -17,7 +18,6 @@ from delta_ds.spark.engines.classic.projection import ColumnAt, project
 from delta_ds.spark.engines.classic.scan import scan
 from delta_ds.spark.engines.portable.batch import Changes, Rows
 from delta_ds.spark.engines.portable.source import open_read, select_read_schema
-from delta_ds.spark.engines.session_facts import parse_options_of_read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

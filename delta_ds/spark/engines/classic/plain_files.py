@@ -1,8 +1,12 @@
-"""Writes of rows that are Parquet files as they are: by Arrow in tasks, past Spark's rows.
+"""Writes by Arrow in tasks: of rows that are Parquet files as they are, and of computed rows of partitioned tables.
 
-Spark decides what is read: its own plan of the query has to be a scan of Parquet files and names, and its splits
-become the tasks. So the table gets the files that Spark's writer would have made, with the same rows. Whatever asks for
-more is left to Spark: a filter, a check of the table, a setting of readers, a file that leaves a reader a choice.
+Rows that are Parquet files do not pass through Spark's rows. Spark decides what is read: its own plan of the query has
+to be a scan of Parquet files and names, and its splits become the tasks. So the table gets the files that Spark's
+writer would have made, with the same rows. Whatever asks for more is computed by Spark: a filter, a check of the table,
+a setting of readers, a file that leaves a reader a choice.
+
+Rows that Spark has computed, completed and checked come to the tasks of a partitioned table as Arrow batches: Spark's
+writer sorts them and opens a file for each partition, at two to three times the processor time.
 """
 
 from __future__ import annotations
@@ -11,12 +15,15 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from delta_ds.conditions.session import PYTHON_WORKERS_WITHOUT_PACKAGE
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.files.rows.casts import match_names
 from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS
@@ -25,10 +32,17 @@ from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, Parq
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.environment import tasks_problem
-from delta_ds.spark.base.kinds.frames import map_in_arrow
-from delta_ds.spark.base.schema import from_spark
-from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF, is_off
+from delta_ds.spark.base.kinds.frames import map_in_arrow, run_tasks
+from delta_ds.spark.base.schema import from_spark, quoted
+from delta_ds.spark.base.session_conf import (
+    ARROW_WRITE_CONF,
+    LOCAL_OPTIMIZE_CONF,
+    LOCAL_OPTIMIZE_SIZE,
+    is_off,
+    size,
+)
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative, compile_class
+from delta_ds.spark.engines.classic.row_columns import stored_rows
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
@@ -52,6 +66,8 @@ _READING_MOMENTS = {
 }
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _OF_SPARK = "org.apache.spark.sql."
+# The commit protocol of a session that sets none.
+_COMMIT_PROTOCOL = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 
 
 @dataclass(frozen=True)
@@ -77,7 +93,10 @@ def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
     NotPlainError
         They are more than that, or the write does more than to store them.
     """
-    _check_session(df)
+    if plan.joins_small_files:
+        raise NotPlainError("small files are joined before they are written")
+    _check_writing(df)
+    _check_reading(df)
     _check_rows(df, plan)
     jvm = Jvm.of(df.sparkSession)
     try:
@@ -89,11 +108,12 @@ def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
     found = json.loads(plain.describe(query._jdf.queryExecution()))
     if "reason" in found:
         raise NotPlainError(found["reason"])
-    if (problem := tasks_problem(df.sparkSession)) is not None:
-        raise NotPlainError(problem)
     columns = ParquetColumns(from_spark(df.schema), tuple(found["sources"]))
     tasks = tuple(tuple(_split(plan, *split) for split in task) for task in found["tasks"])
-    return PlainFiles(columns, tuple(task for task in tasks if task))
+    files = PlainFiles(columns, tuple(task for task in tasks if task))
+    if not _is_little(df, files) and (problem := tasks_problem(df.sparkSession)) is not None:
+        raise NotPlainError(problem)
+    return files
 
 
 def _split(plan: WritePlan, url: str, start: int, length: int, size: int) -> Split:
@@ -103,14 +123,18 @@ def _split(plan: WritePlan, url: str, start: int, length: int, size: int) -> Spl
         raise NotPlainError(error.text) from error
 
 
-def _check_session(df: DataFrame) -> None:
+def _check_reading(df: DataFrame) -> None:
     spark = df.sparkSession
-    if is_off(spark, ARROW_WRITE_CONF):
-        raise NotPlainError(f"{ARROW_WRITE_CONF} is false")
     moments = any(field.type in _MOMENTS for field in from_spark(df.schema))
     for name, needed in (_READING | _READING_MOMENTS if moments else _READING).items():
         if str(spark.conf.get(name)).lower() != needed:
             raise NotPlainError(f"{name} is set")
+
+
+def _check_writing(df: DataFrame) -> None:
+    spark = df.sparkSession
+    if is_off(spark, ARROW_WRITE_CONF):
+        raise NotPlainError(f"{ARROW_WRITE_CONF} is false")
     if str(spark.sparkContext.getConf().get("spark.speculation", "false")).lower() != "false":
         raise NotPlainError("files of attempts that came too late would stay")
     session: JavaObject = spark._jsparkSession
@@ -152,20 +176,13 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
     if not found.tasks:
         return TaskResult(timezone=plan.rows.timezone)
     _check_first(plan, found)
-    task = _task(plan, found, folder)
-    count = len(found.tasks)
-    try:
-        written = map_in_arrow(df.sparkSession.range(0, count, 1, count), task, "result binary").collect()
-    except Exception as error:
-        ours = as_delta_error(error)
-        if ours is not None and ours.condition == PYTHON_WORKERS_WITHOUT_PACKAGE.name:
-            raise NotPlainError(ours.text) from error
-        raise
     results: list[TaskResult] = []
     read: Counter[str] = Counter()
     there: dict[str, set[int]] = {}
-    for row in written:
-        result, rows = pickle.loads(row[0])
+    write = partial(_write_rows_of, plan, found, folder)
+    for result, rows in (
+        _in_threads(write, plan, found) if _is_little(df, found) else _in_tasks(write, df, found)
+    ):
         if isinstance(result, str):
             raise NotPlainError(result)
         results.append(result)
@@ -174,9 +191,64 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
             there.setdefault(path, set()).add(of)
     if any(sizes != {read[path]} for path, sizes in there.items()):
         raise NotPlainError("a file has changed meanwhile")
+    return _together(results, plan)
+
+
+def check_computed(df: DataFrame, plan: WritePlan) -> None:
+    """Check that tasks write computed rows in less time than Spark's writer, and as well.
+
+    Raises
+    ------
+    NotPlainError
+        They do not: the table has no partitions, or the session asks for what only Spark's writer does.
+    """
+    if not plan.files.partition_columns:
+        raise NotPlainError("the table has no partitions")
+    _check_writing(df)
+    session: JavaObject = df.sparkSession._jsparkSession
+    if session.sessionState().conf().fileCommitProtocolClass() != _COMMIT_PROTOCOL:
+        raise NotPlainError("the session has a commit protocol of its own")
+    if (problem := tasks_problem(df.sparkSession)) is not None:
+        raise NotPlainError(problem)
+
+
+def write_computed(df: DataFrame, plan: WritePlan, folder: str) -> TaskResult:
+    """Write rows that Spark computes, completes and checks into a folder of the table.
+
+    Raises
+    ------
+    NotPlainError
+        Executors cannot do it. The folder may hold files.
+    NotNative
+        Spark cannot complete them; nothing was written.
+    DeltaError
+        A row breaks a constraint, or a file cannot be written. The folder may hold files.
+    """
+    rows = stored_rows(df, plan)
+    if plan.joins_small_files:
+        # Spark gathers what belongs together before it is written, to partitions of the size that it is advised.
+        rows = rows.hint("rebalance", *map(quoted, plan.files.partition_columns))
+    with _left_to_spark_without_package():
+        results: list[TaskResult] = run_tasks(rows, partial(write_rows, plan.of_stored_rows, folder=folder))
+    return _together(results, plan)
+
+
+@contextmanager
+def _left_to_spark_without_package() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        ours = as_delta_error(error)
+        if ours is not None and ours.condition == PYTHON_WORKERS_WITHOUT_PACKAGE.name:
+            raise NotPlainError(ours.text) from error
+        raise
+
+
+def _together(results: Iterable[TaskResult], plan: WritePlan) -> TaskResult:
+    known = list(results)
     return TaskResult(
-        adds=[add for result in results for add in result.adds],
-        rows=sum(result.rows for result in results),
+        adds=[add for result in known for add in result.adds],
+        rows=sum(result.rows for result in known),
         timezone=plan.rows.timezone,
     )
 
@@ -189,19 +261,42 @@ def _check_first(plan: WritePlan, found: PlainFiles) -> None:
         pass
 
 
-def _task(
-    plan: WritePlan, found: PlainFiles, folder: str
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+# What a task wrote, or why it could not; of each file the rows that were taken, and those that it has.
+_Written = tuple["TaskResult | str", dict[str, tuple[int, int]]]
+_OPEN_BYTES = 64 << 10
+
+
+def _is_little(df: DataFrame, found: PlainFiles) -> bool:
+    """Whether a job costs more than it brings; see `LOCAL_OPTIMIZE_CONF`."""
+    most = size(df.sparkSession, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
+    return sum(split.length + _OPEN_BYTES for task in found.tasks for split in task) <= most
+
+
+def _in_threads(write: Callable[[int], _Written], plan: WritePlan, found: PlainFiles) -> list[_Written]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads_for(plan.storage), thread_name_prefix="pydelta-write") as pool:
+        return list(pool.map(write, range(len(found.tasks))))
+
+
+def _in_tasks(write: Callable[[int], _Written], df: DataFrame, found: PlainFiles) -> Iterator[_Written]:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                rows = SplitRows(plan.storage, found.columns, found.tasks[number])
-                result: TaskResult | str
-                try:
-                    result = write_rows(plan, rows, number, folder=folder)
-                except NotPlainError as why:
-                    result = str(why)
-                blob = pickle.dumps((result, rows.rows))
+                blob = pickle.dumps(write(number))
                 yield pa.RecordBatch.from_arrays([pa.array([blob], pa.binary())], names=["result"])
 
-    return write
+    count = len(found.tasks)
+    with _left_to_spark_without_package():
+        written = map_in_arrow(df.sparkSession.range(0, count, 1, count), task, "result binary").collect()
+    return (pickle.loads(row[0]) for row in written)
+
+
+def _write_rows_of(plan: WritePlan, found: PlainFiles, folder: str, number: int) -> _Written:
+    rows = SplitRows(plan.storage, found.columns, found.tasks[number])
+    result: TaskResult | str
+    try:
+        result = write_rows(plan, rows, number, folder=folder)
+    except NotPlainError as why:
+        result = str(why)
+    return result, rows.rows

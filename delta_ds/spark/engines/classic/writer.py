@@ -11,11 +11,13 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED, WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
 from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.commands.optimize.auto_compact import compact_as_planned
 from delta_ds.kernel.files.write.write_spec import encode
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.kernel.storage import deleter
@@ -32,14 +34,18 @@ from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
 from delta_ds.kernel.transaction.write.plan import plan_write
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
-from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.kinds.session_facts import engine_info, with_session_settings
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.base.table_names import check_path, path_option
 from delta_ds.spark.engines.classic.hadoop import file_system, hadoop_root
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
-from delta_ds.spark.engines.classic.plain_files import find_plain_files, write_plain_files
+from delta_ds.spark.engines.classic.plain_files import (
+    check_computed,
+    find_plain_files,
+    write_computed,
+    write_plain_files,
+)
 from delta_ds.spark.engines.classic.row_columns import (
     COPY,
     check_writable,
@@ -48,7 +54,6 @@ from delta_ds.spark.engines.classic.row_columns import (
     stored_rows,
 )
 from delta_ds.spark.engines.classic.snapshot_isolation import pin_snapshots
-from delta_ds.spark.engines.portable.writer import compact_as_planned
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
@@ -125,7 +130,7 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
             transaction.read_whole_table()
         version = finish_write(plan, [result], transaction, staged=staged)
     if version is not None:
-        compact_as_planned(plan, [result])
+        compact_as_planned(plan, [result], engine_info())
         refresh_cached_rows(spark, root)
     return version
 
@@ -185,20 +190,28 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
 def _stage_by_arrow(
     df: DataFrame, plan: WritePlan, folder: str, remove: Callable[[], None]
 ) -> TaskResult | None:
-    """Write rows that are Parquet files as they are; None where Spark has to write, into a folder that is not there."""
+    """Write rows by tasks of this package; None where Spark has to write, into a folder that is not there."""
     try:
-        if plan.joins_small_files:
-            raise NotPlainError("small files are joined before they are written")
-        files = find_plain_files(df, plan)
+        write = _arrow_writer(df, plan, folder)
     except NotPlainError as why:
         WRITTEN_BY_SPARK.log(table=plan.storage.url, reason=str(why))
         return None
     try:
-        return write_plain_files(df, plan, files, folder)
+        return write()
     except NotPlainError as why:
         WRITTEN_BY_SPARK_AFTER_ALL.log(table=plan.storage.url, reason=str(why))
         remove()
         return None
+
+
+def _arrow_writer(df: DataFrame, plan: WritePlan, folder: str) -> Callable[[], TaskResult]:
+    try:
+        return partial(write_plain_files, df, plan, find_plain_files(df, plan), folder)
+    except NotPlainError:
+        if not plan.files.partition_columns:
+            raise
+    check_computed(df, plan)
+    return partial(write_computed, df, plan, folder)
 
 
 def _root(jvm: Jvm, plan: WritePlan, options: Mapping[str, str]) -> str:

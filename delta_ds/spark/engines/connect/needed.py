@@ -23,7 +23,7 @@ from delta_ds.kernel.format.expressions.tree import (
     conjuncts,
     without_qualifier,
 )
-from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION
+from delta_ds.kernel.format.options.settings import SETTINGS_OPTION
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.query_needs import NEEDED, TARGET_FORMAT, Needed

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
 from delta_ds.kernel.files.rows.plan import ColumnsOf
-from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
+from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.kernel.format.options.write import TASKS_OPTION
 from delta_ds.records import dataclass
 from delta_ds.reporting.listeners import take_reports
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
-    from delta_ds.kernel.format.options.session_facts import SessionFacts
+    from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult

@@ -15,7 +15,7 @@ from pyspark.sql.types import AtomicType, DataType, StringType
 
 from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_INSERT
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
-from delta_ds.kernel.format.options.session_facts import ANSI_POLICY
+from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.connect.needed import told
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from delta_ds.kernel.format.options.session_facts import SessionFacts
+    from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult

@@ -16,7 +16,7 @@ from delta_ds.kernel.format.expressions.tree import (
     columns,
     without_qualifier,
 )
-from delta_ds.kernel.format.options.session_facts import ANSI
+from delta_ds.kernel.format.options.settings import ANSI
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
 from delta_ds.spark.base.query_needs import means_one_thing, moves, parsed_text, usable_parts

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from delta_ds.records import dataclass
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.kinds.session_facts import with_facts_of_reads, with_session_settings
 from delta_ds.spark.base.session_conf import source_in_python
 from delta_ds.spark.base.table_names import FORMAT
 from delta_ds.spark.engines.monkeypatch import call_original
-from delta_ds.spark.engines.session_facts import with_facts_of_reads
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from delta_ds.kernel.format.options.session_facts import SessionFacts
+    from delta_ds.kernel.format.options.settings import SessionFacts
 
 
 # Rows, and the options of their write.

@@ -28,12 +28,13 @@ _NOTES = frozenset([
     "transient_lastddltime", "last_modified_by", "last_modified_time", "numfiles", "numrows", "rawdatasize",
     "totalsize", "column_stats_accurate", "numpartitions", "bucketing_version", "numfileserasurecoded",
 ])  # fmt: skip
-_SPARK_NOTES = "spark.sql."
+# Of tables and of views.
+_SPARK_NOTES = ("spark.sql.", "view.")
 # Of which version an entry tells.
 _LAST_VERSION, _LAST_TIMESTAMP = "delta.lastUpdateVersion", "delta.lastCommitTimestamp"
 # What Spark keeps among the properties of a table.
-_OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION = "owner", "external", "table_type", "is_managed_location"
-RESERVED = frozenset([_OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION, "provider", "location", "comment"])
+_OWNER, _EXTERNAL, _MANAGED_LOCATION = "owner", "external", "is_managed_location"
+RESERVED = frozenset([_OWNER, _EXTERNAL, "table_type", _MANAGED_LOCATION, "provider", "location", "comment"])
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,7 @@ class Entry:
     @property
     def reserved(self) -> dict[str, str]:
         """What Spark's commands look for among the properties of a table."""
-        properties = {_TABLE_TYPE: "MANAGED" if self.managed else "EXTERNAL"}
-        properties[_EXTERNAL if not self.managed else _MANAGED_LOCATION] = "true"
+        properties = {_MANAGED_LOCATION if self.managed else _EXTERNAL: "true"}
         if self.owner:
             properties[_OWNER] = self.owner
         return properties

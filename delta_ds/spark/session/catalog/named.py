@@ -18,7 +18,7 @@ from delta_ds.conditions.catalog import (
     UNKNOWN_CATALOG_SETTING,
 )
 from delta_ds.kernel.storage.coordination.coordinator import COORDINATORS
-from delta_ds.spark.base.kinds.settings import all_settings
+from delta_ds.spark.base.kinds.session_facts import all_settings
 from delta_ds.spark.session.catalog.coordinated import SQLITE, UNITY, NamedCatalog
 from delta_ds.spark.session.catalog.folders import FolderCatalog
 

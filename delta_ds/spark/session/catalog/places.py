@@ -12,11 +12,10 @@ from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.catalog import CANNOT_WRITE_INTO_VIEW, CREATE_TABLE_SET_LOCATION, NOT_A_DELTA_TABLE
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE
 from delta_ds.kernel.format.options.parsing import is_of_store
-from delta_ds.kernel.format.options.session_facts import default_properties
-from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES
+from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES, default_properties
 from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, field
-from delta_ds.spark.base.kinds import settings
+from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.base.table_names import is_ours
@@ -276,7 +275,7 @@ def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:
         mode=modes[table.mode],
         description=table.comment,
         cluster_by=table.clustering or (),
-        defaults=default_properties(settings.session_settings(spark)),
+        defaults=default_properties(session_facts.session_settings(spark)),
         managed=place.managed,
         without_columns=table.mode == CREATE,
         unknown=is_set(spark, ARBITRARY_PROPERTIES.full_name, False),

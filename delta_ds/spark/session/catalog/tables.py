@@ -18,14 +18,14 @@ from delta_ds.kernel.commands.changes.commit import CHANGE_TYPE
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.transaction.alter.protocol import protocol_properties
 from delta_ds.spark.base import schema as schemas
+from delta_ds.spark.base.kinds.session_facts import parse_options_of_read
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.engines.classic.load import Reading, frame_of, open_reading
 from delta_ds.spark.engines.portable.batch import Changes
 from delta_ds.spark.engines.portable.source import open_read
-from delta_ds.spark.engines.session_facts import parse_options_of_read
 from delta_ds.spark.session.catalog.entries import Entry, check_address
-from delta_ds.spark.session.catalog.updates import follow
+from delta_ds.spark.session.catalog.updates import clustering_property, follow
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writes.write import insert_rows
 
@@ -278,6 +278,7 @@ def _told(
 def _properties(table: OpenTable, snapshot: Snapshot) -> dict[str, str]:
     """What DESCRIBE and SHOW tell of a table: its properties, and what Spark keeps among them."""
     properties = {**snapshot.metadata.configuration, **protocol_properties(snapshot.protocol)}
+    properties |= clustering_property(snapshot)
     properties["provider"] = "delta"
     if snapshot.metadata.description is not None:
         properties["comment"] = snapshot.metadata.description

@@ -139,13 +139,17 @@ def description_of(spark: SparkSession, snapshot: Snapshot) -> Description:
         **{name: text for name, text in metadata.configuration.items() if name != "path"},
         **protocol_properties(snapshot.protocol),
     }
-    clustering = {}
-    if snapshot.protocol.supports(CLUSTERING):
-        clustering[_CLUSTERING] = json.dumps(snapshot.clustering_columns, separators=(",", ":"))
-    properties = {**told, **clustering, **problem}
+    properties = {**told, **clustering_property(snapshot), **problem}
     # Spark stores an empty text where a comment is taken away, which some metastores do not tell from none.
     comment = metadata.description or None
     return Description(schema, properties, comment, snapshot.version, snapshot.timestamp)
+
+
+def clustering_property(snapshot: Snapshot) -> dict[str, str]:
+    """The clustering columns as Spark keeps them among the properties of a table; empty without the feature."""
+    if not snapshot.protocol.supports(CLUSTERING):
+        return {}
+    return {_CLUSTERING: json.dumps(snapshot.clustering_columns, separators=(",", ":"))}
 
 
 def _longest(spark: SparkSession) -> int:

@@ -35,10 +35,10 @@ from delta_ds.conditions.data import CANNOT_UP_CAST_DATATYPE
 from delta_ds.conditions.schema import METADATA_MISMATCH
 from delta_ds.conditions.session import INSERT_COLUMN_ARITY_MISMATCH, INSERT_COLUMN_MISMATCH
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.format.options.session_facts import STRICT, SessionFacts
+from delta_ds.kernel.format.options.settings import STRICT, SessionFacts
 from delta_ds.kernel.format.options.write import WriteOptions
 from delta_ds.kernel.format.properties import ENABLE_TYPE_WIDENING
-from delta_ds.kernel.format.schema.type_widening import can_widen
+from delta_ds.kernel.format.schema.evolution import can_widen
 from delta_ds.records import dataclass
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.seam.choice import engine_of

@@ -22,7 +22,7 @@ from delta_ds.conditions.options import REPLACE_WHERE_IN_OVERWRITE
 from delta_ds.events.reading import OPTION_PASSED_OVER
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.format.options.parsing import is_of_store
-from delta_ds.kernel.format.options.session_facts import CONFLICT_DETECTION, SessionFacts, conflict_detection
+from delta_ds.kernel.format.options.settings import CONFLICT_DETECTION, SessionFacts, conflict_detection
 from delta_ds.kernel.format.options.write import (
     DEFINITION_OPTION,
     ERROR,

@@ -25,13 +25,12 @@ from delta_ds.kernel.format.options.write import ERROR, IGNORE, REPORT_FOLDER_OP
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
 from delta_ds.records import dataclass, field
-from delta_ds.spark.base.kinds.hadoop_settings import with_session_settings
 from delta_ds.spark.base.kinds.sealed import seal
+from delta_ds.spark.base.kinds.session_facts import facts_of, with_session_settings
 from delta_ds.spark.base.session_conf import source_in_python
 from delta_ds.spark.base.table_names import FORMAT, path_option
 from delta_ds.spark.engines.monkeypatch import call_original
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.session_facts import facts_of
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.writes.columns import align
 from delta_ds.spark.session.writes.request import (
@@ -49,7 +48,7 @@ from delta_ds.spark.session.writes.request import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from delta_ds.kernel.format.options.session_facts import SessionFacts
+    from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.transaction.write.intent import WriteIntent
     from delta_ds.spark.engines.seam.writes import Writes
 

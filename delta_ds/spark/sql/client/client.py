@@ -12,6 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from delta_ds.conditions.expressions import (
+    DUPLICATE_CLAUSES,
+    DUPLICATE_KEY,
+    OPERATION_NOT_ALLOWED_IN_TEXT,
+    UNBOUND_SQL_PARAMETER,
+)
+from delta_ds.conditions.schema import STATEMENT_UNREADABLE
 from delta_ds.conditions.session import VIEW_OVER_PATH_NOT_ALLOWED
 from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.kernel.format.operations import TRUNCATE
@@ -41,13 +48,14 @@ from delta_ds.spark.session import integration
 from delta_ds.spark.sql.client.insert import insert
 from delta_ds.spark.sql.client.references import Call, find_references, with_ctes
 from delta_ds.spark.sql.statements import columns_of, execute
-from delta_ds.spark.sql.syntax import syntax_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_ds.exceptions import PredicateError
     from delta_ds.spark.base.sql_grammar.statements import Assignments
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
+
 
 # --- dELETE, UPDATE and MERGE of a client: their clauses to the commands, which work on Spark Connect
 
@@ -248,3 +256,44 @@ def _make_view(call: Call, text: str) -> DataFrame | None:
     kind = "GlobalTempView" if everywhere else "TempView"
     getattr(rows, f"createOrReplace{kind}" if replace else f"create{kind}")(name[-1])
     return nothing(call.spark)
+
+
+_RECORDS = {
+    record.name: record
+    for record in (
+        DUPLICATE_CLAUSES,
+        DUPLICATE_KEY,
+        OPERATION_NOT_ALLOWED_IN_TEXT,
+        STATEMENT_UNREADABLE,
+        UNBOUND_SQL_PARAMETER,
+    )
+}
+
+
+def syntax_error(error: SqlSyntaxError, text: str) -> PredicateError:
+    """The error for a statement that the grammar refuses.
+
+    Parameters
+    ----------
+    error
+        What the grammar says.
+    text
+        The statement.
+
+    >>> from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
+    >>> print(syntax_error(SqlSyntaxError("PARSE_SYNTAX_ERROR", 9, "a name was expected"), "OPTIMIZE 5").text)
+    a name was expected (line 1, pos 9)
+    <BLANKLINE>
+    == SQL ==
+    OPTIMIZE 5
+    ---------^^^
+    """
+    lines = text[: error.offset].splitlines() or [""]
+    line, position = (
+        (len(lines), len(lines[-1])) if text[: error.offset][-1:] != "\n" else (len(lines) + 1, 0)
+    )
+    shown = text.splitlines() or [""]
+    shown.insert(line, "-" * position + "^^^")
+    return _RECORDS[error.condition](
+        error.parameters, what=str(error), line=line, position=position, marked="\n".join(shown)
+    )

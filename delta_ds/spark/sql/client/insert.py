@@ -22,11 +22,11 @@ from delta_ds.conditions.session import (
 )
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE
+from delta_ds.spark.base.kinds.session_facts import facts_of
 from delta_ds.spark.base.schema import quoted
-from delta_ds.spark.base.sql_grammar.defaults import with_defaults
 from delta_ds.spark.base.sql_grammar.dml_grammar import insert_options
+from delta_ds.spark.base.sql_grammar.literals import with_defaults
 from delta_ds.spark.base.table_names import path_of_parts, without_path
-from delta_ds.spark.engines.session_facts import facts_of
 from delta_ds.spark.session.writes.request import (
     INSERT,
     INSERT_BY_NAME,

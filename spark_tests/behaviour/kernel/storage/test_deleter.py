@@ -119,8 +119,8 @@ def test_no_path_leads_out_of_the_table_or_into_its_log(parts: list[str], start:
 
 # What deletes or replaces files, and is not of a table: what a module makes for itself, and what stores are made of.
 OWN_AFFAIRS = {
-    "kernel/storage/local.py", "kernel/storage/local_folders.py", "kernel/storage/local_output.py",
-    "kernel/storage/local_put_if_absent.py", "kernel/storage/remote.py", "kernel/storage/remote_output.py",
+    "kernel/storage/local.py", "kernel/storage/local_output.py",
+    "kernel/storage/local_put_if_absent.py", "kernel/storage/remote.py", "kernel/storage/remote_files.py",
     "kernel/storage/conditional_put.py", "kernel/storage/hdfs.py", "kernel/storage/coordination/storage.py",
     "kernel/storage/deleter.py",
     "kernel/log/cache.py", "spark/engines/classic/class_cache.py",  # their own entries, by their names

@@ -17,7 +17,7 @@ from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage import remote
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.storage.remote_listing import RemoteInput
+from delta_ds.kernel.storage.remote_files import RemoteInput
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.kernel.storage.uri import parse_address
 from spark_tests.behaviour.kernel.storage.contract import Put, StorageContract

@@ -13,7 +13,7 @@ import pytest
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.base.environment import ORIGIN, USER_NAME
-from delta_ds.kernel.format.options.session_facts import ORIGIN as CARRIED
+from delta_ds.kernel.format.options.settings import ORIGIN as CARRIED
 from delta_ds.kernel.log.history import History, made_by
 from delta_ds.kernel.transaction import origin
 from delta_ds.kernel.transaction.origin import (

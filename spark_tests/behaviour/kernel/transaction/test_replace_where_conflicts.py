@@ -24,7 +24,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.optimize.command import optimize
-from delta_ds.kernel.format.options.session_facts import CONFLICT_DETECTION, SETTINGS_OPTION
+from delta_ds.kernel.format.options.settings import CONFLICT_DETECTION, SETTINGS_OPTION
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.transaction.write.arrow import write_batches
 from spark_tests.full_form import examples

@@ -24,7 +24,7 @@ from delta_ds.kernel.format.schema.types import (
 from delta_ds.kernel.transaction.alter import create
 from delta_ds.spark.api.builder import DeltaTableBuilder, IdentityGenerator
 from delta_ds.spark.api.table import DeltaTable
-from delta_ds.spark.base.ddl_types import spark_type, to_kernel
+from delta_ds.spark.base.schema import spark_type, to_kernel
 
 NO_SPARK: Any = None  # types that are objects need no session
 

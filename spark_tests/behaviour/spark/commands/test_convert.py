@@ -12,7 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from delta_ds import DataFileError, DeltaError, DeltaTable, SchemaError, UnsupportedOperationError
+from delta_ds import (
+    DataFileError,
+    DeltaError,
+    DeltaTable,
+    NotADeltaTableError,
+    SchemaError,
+    UnsupportedOperationError,
+)
 from delta_ds.kernel.commands.convert_to_delta import Conversion
 from delta_ds.spark.commands import convert
 
@@ -60,6 +67,8 @@ def test_a_table_stays_as_it_is(spark: SparkSession, sales: str) -> None:
         ("parquet.`{}/t`", "int", SchemaError, "PARSE_SYNTAX_ERROR"),
         ("parquet.`{}/none`", None, DataFileError, "DELTA_FILE_NOT_FOUND"),
         ("{}/t", None, UnsupportedOperationError, "DELTA_CONVERT_NON_PARQUET_TABLE"),
+        ("nowhere", None, NotADeltaTableError, "DELTA_TABLE_NOT_FOUND"),
+        ("default.nowhere", None, NotADeltaTableError, "DELTA_TABLE_NOT_FOUND"),
         ("orc.`{}/t`", None, UnsupportedOperationError, "DELTA_CONVERT_NON_PARQUET_TABLE"),
     ],
 )

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaTable
 from delta_ds.exceptions import InvariantViolationError
-from delta_ds.spark.commands import file_rewrite
+from delta_ds.spark.commands import by_arrow
 from delta_ds.spark.engines.seam import classic
 from spark_tests.behaviour.spark.commands.row_changes import (
     COMMANDS,
@@ -87,7 +87,7 @@ def test_many_files_are_narrowed_first_and_large_sources_are_joined_by_shuffles(
     usual, unusual = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("usual", "unusual"))
     COMMANDS[command](DeltaTable.forPath(spark, usual))
     found_by_arrow(monkeypatch, wanted=False)
-    monkeypatch.setattr(file_rewrite, "MOST_FILES", 1)
+    monkeypatch.setattr(by_arrow, "MOST_FILES", 1)
     monkeypatch.setattr(classic, "BROADCAST_BYTES", 0)
     COMMANDS[command](DeltaTable.forPath(spark, unusual))
     assert state_of(usual) == state_of(unusual)

@@ -16,7 +16,7 @@ from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
 from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 from delta_ds.spark.engines.arguments import check_arguments
 from delta_ds.spark.register import register
-from delta_ds.spark.session.writer_v2 import PathWriter
+from delta_ds.spark.session.writing import PathWriter
 
 CLASSES = (DeltaTable, DeltaTableBuilder, DeltaMergeBuilder, DeltaOptimizeBuilder, PathWriter)
 NEVER = object()

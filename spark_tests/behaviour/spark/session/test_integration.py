@@ -15,7 +15,7 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWr
 
 from delta_ds import DeltaLog
 from delta_ds.spark.session.integration import install, is_installed, uninstall
-from delta_ds.spark.session.writer_v2 import PathWriter
+from delta_ds.spark.session.writing import PathWriter
 
 pytestmark = pytest.mark.spark
 

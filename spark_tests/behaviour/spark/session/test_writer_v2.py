@@ -18,7 +18,7 @@ from delta_ds.exceptions import (
     TableExistsError,
     UnsupportedOperationError,
 )
-from delta_ds.spark.session.writer_v2 import PathWriter
+from delta_ds.spark.session.writing import PathWriter
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from chispa import assert_df_equality
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from delta_ds.exceptions import DeltaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +47,34 @@ def test_table_replaced_by_a_query_on_itself_is_one_commit(spark: SparkSession, 
     spark.sql("REPLACE TABLE self USING delta AS SELECT big + 1 AS big FROM self")
     assert versions(spark, "self")[2:] == [(2, "REPLACE TABLE AS SELECT")]
     assert sorted(row.big for row in spark.table("self").collect()) == [21, 31]
+
+
+def test_writes_by_name_iterate_over_no_collection_of_the_jvm(
+    spark: SparkSession, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of each is an exception in the JVM, of which pyspark asks a dozen questions."""
+    from py4j.java_collections import JavaIterator
+
+    def refuse(iterator: JavaIterator) -> None:
+        raise AssertionError("a collection of the JVM is iterated over")
+
+    write_by_every_name(spark, "first")  # classes that are compiled come as a collection, once
+    monkeypatch.setattr(JavaIterator, "next", refuse)
+    monkeypatch.setattr(JavaIterator, "__next__", refuse)
+    write_by_every_name(spark, "second")
+    assert spark.table("second").count() == 4
+
+
+def write_by_every_name(spark: SparkSession, name: str) -> None:
+    rows = spark.range(4).selectExpr("id", "id % 2 AS p")
+    rows.write.format("delta").partitionBy("p").option("delta.appendOnly", "false").saveAsTable(name)
+    rows.write.format("delta").mode("append").saveAsTable(name)
+    rows.write.insertInto(name, overwrite=True)
+    rows.writeTo(f"{name}_made").using("delta").tableProperty("a", "b").create()
+    rows.writeTo(f"{name}_made").option("mergeSchema", "true").append()
+    columns = "a INT, b BIGINT GENERATED ALWAYS AS IDENTITY"
+    spark.sql(f"CREATE TABLE {name}_sql ({columns}) USING delta")
+    spark.sql(f"INSERT INTO {name}_sql (a) VALUES (1)")
 
 
 @pytest.mark.parametrize("replace", ["", "OR REPLACE "])
@@ -109,6 +140,29 @@ def test_what_show_create_table_prints_makes_the_table_again(spark: SparkSession
     assert spark.sql("DESCRIBE shown").collect() == described
     again = spark.sql("SHOW CREATE TABLE shown").first()
     assert again == first
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "b STRUCT<c: INT, D: STRING COMMENT 'it is'>",
+        "b MAP<STRING, STRUCT<aB: INT, n: ARRAY<STRUCT<x: INT>>>>",
+        "b STRUCT<`a-B`: INT, c: INT>",
+        "b ARRAY<STRUCT<aB: VARCHAR(3)>>, c CHAR(2)",
+    ],
+)
+def test_show_create_table_keeps_the_names_and_comments_inside_a_column(
+    spark: SparkSession, schema: str, columns: str
+) -> None:
+    spark.sql(f"CREATE TABLE nested ({columns}) USING delta")
+    made = spark.table("nested").schema
+    text = spark.sql("SHOW CREATE TABLE nested").first()
+    assert text is not None
+    spark.sql("DROP TABLE nested")
+    spark.sql(text[0])
+    again = spark.table("nested").schema
+    spark.sql("DROP TABLE nested")
+    assert again == made
 
 
 # --- others in the same catalog
@@ -187,8 +241,57 @@ def test_table_like_another_supports_what_that_supports(spark: SparkSession, sch
     assert versions[0] == versions[1]
 
 
+def test_table_like_one_of_another_source_has_its_comment_and_properties(
+    spark: SparkSession, schema: str
+) -> None:
+    spark.sql(
+        "CREATE TABLE pq (id INT COMMENT 'of all', p STRING) USING parquet PARTITIONED BY (p) COMMENT 'old' "
+        "TBLPROPERTIES ('team' = 'sales', 'delta.appendOnly' = 'true')"
+    )
+    spark.sql("CREATE VIEW pq_ids COMMENT 'a view' TBLPROPERTIES ('team' = 'views') AS SELECT id FROM pq")
+    spark.sql("CREATE TEMPORARY VIEW passing AS SELECT 1 AS id")
+    found = {}
+    for model in ("pq", "pq_ids", "passing"):
+        spark.sql(f"CREATE TABLE like_{model} LIKE {model} USING delta TBLPROPERTIES ('own' = '1')")
+        detail = spark.sql(f"DESCRIBE DETAIL like_{model}").first()
+        assert detail is not None
+        found[model] = (detail.description, detail.properties, detail.partitionColumns)
+    assert found == {
+        "pq": ("old", {"team": "sales", "delta.appendOnly": "true", "own": "1"}, ["p"]),
+        "pq_ids": ("a view", {"team": "views", "own": "1"}, []),
+        "passing": (None, {"own": "1"}, []),
+    }
+    assert spark.table("like_pq").schema["id"].metadata == {"comment": "of all"}
+
+
 def test_field_of_a_struct_partitions_no_table(spark: SparkSession, schema: str) -> None:
     with pytest.raises(PySparkException) as raised:
         spark.sql("CREATE TABLE t (`s.x` INT, s STRUCT<x: INT>) USING delta PARTITIONED BY (s.x)")
     assert raised.value.getCondition() == "DELTA_OPERATION_NOT_ALLOWED"
     assert not spark.catalog.tableExists("t")
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [
+        "CREATE OR REPLACE TABLE clustered (id INT, p INT) USING delta PARTITIONED BY (p)",
+        "CREATE OR REPLACE TABLE clustered USING delta PARTITIONED BY (p) AS SELECT 1 AS id, 2 AS p",
+        "saveAsTable",
+        "writeTo",
+    ],
+)
+def test_a_clustered_table_is_not_replaced_by_one_with_partitions(
+    spark: SparkSession, schema: str, replace: str
+) -> None:
+    spark.sql("CREATE OR REPLACE TABLE clustered (id INT, p INT) USING delta CLUSTER BY (id)")
+    rows = spark.sql("SELECT 1 AS id, 2 AS p")
+    with pytest.raises(DeltaError) as caught:
+        if replace == "saveAsTable":
+            writer = rows.write.mode("overwrite").format("delta").option("overwriteSchema", "true")
+            writer.partitionBy("p").saveAsTable("clustered")
+        elif replace == "writeTo":
+            rows.writeTo("clustered").using("delta").partitionedBy(F.col("p")).createOrReplace()
+        else:
+            spark.sql(replace)
+    assert caught.value.condition == "DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE"
+    assert spark.table("clustered").count() == 0

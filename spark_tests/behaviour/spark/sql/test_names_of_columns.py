@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F
 
+from delta_ds import DeltaTable
 from delta_ds.exceptions import DeltaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_MERGE = "MERGE INTO cases t USING (SELECT 1 AS id) s ON t.id = s.id "
 
 
 @pytest.fixture
@@ -69,3 +73,41 @@ def test_rows_are_not_replaced_by_values_that_are_padded(
         spark.sql("INSERT INTO padded REPLACE WHERE c = 'ab' VALUES (5, 'ab')")
     assert raised.value.condition == "DELTA_FAILED_RECOGNIZE_PREDICATE"
     assert rows(spark, "padded") == [(1, "ab  "), (2, "cd  ")]
+
+
+@pytest.fixture
+def told_apart(spark: SparkSession, schema: str) -> Iterator[str]:
+    spark.sql("CREATE OR REPLACE TABLE cases (id INT, Val INT, s STRUCT<A: INT>) USING delta")
+    spark.sql("INSERT INTO cases VALUES (1, 1, named_struct('A', 1))")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    yield "cases"
+    spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("UPDATE cases SET val = 5", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("UPDATE cases SET s.a = 5", "FIELD_NOT_FOUND"),
+        (_MERGE + "WHEN MATCHED THEN UPDATE SET val = 5", "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+        (_MERGE + "WHEN NOT MATCHED THEN INSERT (ID) VALUES (5)", "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+    ],
+)
+def test_a_column_in_another_case_is_not_there_in_a_session_that_tells_them_apart(
+    spark: SparkSession, told_apart: str, statement: str, condition: str
+) -> None:
+    with pytest.raises(DeltaError) as caught:
+        spark.sql(statement)
+    assert caught.value.condition == condition
+    spark.conf.set("spark.sql.caseSensitive", "false")
+    spark.sql(statement)
+
+
+def test_values_of_columns_in_their_own_case(spark: SparkSession, told_apart: str) -> None:
+    spark.sql("UPDATE cases SET cases.Val = 5, s.A = 6")
+    spark.sql(_MERGE + "WHEN MATCHED THEN UPDATE SET t.id = 2")
+    assert [row.asDict(True) for row in spark.table("cases").collect()] == [
+        {"id": 2, "Val": 5, "s": {"A": 6}}
+    ]
+    with pytest.raises(DeltaError):
+        DeltaTable.forName(spark, "cases").update(set={"VAL": "1"})

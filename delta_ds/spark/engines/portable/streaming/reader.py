@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from delta_ds.kernel.files.read.file_columns import output_schema
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, pack
 from delta_ds.kernel.files.read.reader import read_slices
-from delta_ds.kernel.files.scan.tasks import pack
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import replace
 from delta_ds.spark.base import schema as schemas

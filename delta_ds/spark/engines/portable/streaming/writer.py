@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.commands.optimize.auto_compact import compact_as_planned
 from delta_ds.kernel.commands.streaming.sink import commit_batch
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.open import open_storage
@@ -21,12 +22,11 @@ from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.write.intent import APPEND, COMPLETE, find_target, stream_intent
 from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
 from delta_ds.records import dataclass
-from delta_ds.spark.base.kinds.origin import engine_info
+from delta_ds.spark.base.kinds.session_facts import engine_info
 from delta_ds.spark.base.same_version import same_version
 from delta_ds.spark.base.timezone import machine_time_zone
 from delta_ds.spark.engines.portable.writer import (
     TaskMessage,
-    compact_as_planned,
     discard_failed,
     results_of,
     write_in_task,
@@ -126,7 +126,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             )
         version = commit_batch(plan, results, query_id, batchId, engine_info=engine_info())
         if version is not None:
-            compact_as_planned(plan, results)
+            compact_as_planned(plan, results, engine_info())
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Delete what the tasks of a failed batch have written."""

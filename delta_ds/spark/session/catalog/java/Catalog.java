@@ -126,7 +126,7 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
         }
         CatalogTable known = ((V1Table) entry).v1Table();
         return DeltaTable.of((Supplier) Python.ask("open",
-            new Object[] {null, entry.name(), entry(known), version, timestamp}));
+            new Object[] {null, entry.name(), entry(known), version, timestamp})).under(known);
     }
 
     /** An entry as Python reads it. */

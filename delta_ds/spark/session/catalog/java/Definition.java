@@ -1,6 +1,7 @@
 package pydelta;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
@@ -24,7 +25,6 @@ public final class Definition {
     private final List generated = new ArrayList();
     private final List identities = new ArrayList();
     private final List checks = new ArrayList();
-    private final List others = new ArrayList();
     final Map properties;
     private String catalog = null;
     // Spark says it to no catalog, as delta-spark found as well.
@@ -61,8 +61,6 @@ public final class Definition {
         for (int i = 0; i < constraints.length; i++) {
             if (constraints[i] instanceof Check) {
                 checks.add(new String[] {constraints[i].name(), ((Check) constraints[i]).predicateSql()});
-            } else {
-                others.add(constraints[i].toDDL());
             }
         }
     }
@@ -76,34 +74,38 @@ public final class Definition {
         return false;
     }
 
-    /** Whether `df.write.saveAsTable` makes it: in mode overwrite it replaces the rows of a table, and not the table. */
-    public boolean isSaveAsTable() { return saveAsTable; }
-
     /** The same, of a catalog beside the session's. */
     Definition in(String catalog) {
         this.catalog = catalog;
         return this;
     }
 
-    public String mode() { return mode; }
-    /** The catalog beside the session's that the table is to be in; null: it is in the session's. */
-    public String catalog() { return catalog; }
-    /** The path that the table is named by; null for a name. */
-    public String path() { return path; }
-    public String schema() { return schema; }
-    public Map properties() { return properties; }
-    /** Of a partition column its quoted name, of anything else its description with a leading NUL. */
-    public List partitions() { return partitions; }
-    /** Quoted names; null: no CLUSTER BY. */
-    public List clustering() { return clustering; }
-    /** Two texts each: column, expression. Before Spark 4.3 a schema does not hold them. */
-    public List generated() { return generated; }
-    /** Four texts each: column, start, step, whether values may be given. */
-    public List identities() { return identities; }
-    /** Two texts each: name, predicate. */
-    public List checks() { return checks; }
-    /** Constraints that are no CHECK, as they were written. */
-    public List others() { return others; }
-    public String[] namespace() { return ident.namespace(); }
-    public String name() { return ident.name(); }
+    /**
+     * All of it as JSON, so that Python asks once:
+     * `mode`; `catalog` beside the session's, null for that one; `path` that the table is named by, null for a name;
+     * `namespace`, `name`; `schema`; `properties`;
+     * `partitions`: of a partition column its quoted name, of anything else its description with a leading NUL;
+     * `clustering`: quoted names, null for no CLUSTER BY;
+     * `generated`: column and expression, which a schema does not hold before Spark 4.3;
+     * `identities`: column, start, step, whether values may be given; `checks`: name and predicate;
+     * `is_save_as_table`: whether `df.write.saveAsTable` makes it, which in mode overwrite replaces the rows of a table, and
+     * not the table.
+     */
+    public String text() {
+        Map all = new HashMap();
+        all.put("mode", mode);
+        all.put("catalog", catalog);
+        all.put("path", path);
+        all.put("namespace", ident.namespace());
+        all.put("name", ident.name());
+        all.put("schema", schema);
+        all.put("properties", properties);
+        all.put("partitions", partitions);
+        all.put("clustering", clustering);
+        all.put("generated", generated);
+        all.put("identities", identities);
+        all.put("checks", checks);
+        all.put("is_save_as_table", Boolean.valueOf(saveAsTable));
+        return Python.json(all);
+    }
 }

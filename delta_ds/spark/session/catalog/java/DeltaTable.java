@@ -1,11 +1,13 @@
 package pydelta;
 
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.SparkUnsupportedOperationException;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -23,6 +25,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.collection.immutable.VectorBuilder;
 
@@ -40,6 +43,7 @@ public class DeltaTable implements SupportsRead, SupportsWrite, SupportsRowLevel
     // The columns that a reader asks for, and whether Spark has looked for the table by a path: null and false but there.
     private StructType asked = null;
     private boolean bySource = false;
+    private CatalogTable entry = null;
 
     /**
      * @param opened the table in Python, which lives as long as this does
@@ -82,6 +86,17 @@ public class DeltaTable implements SupportsRead, SupportsWrite, SupportsRowLevel
         asked = given.equals(schema) ? null : given;
         return this;
     }
+
+    /** The same, with its entry in the metastore. What was counted of its rows once is no estimate of a version. */
+    DeltaTable under(CatalogTable known) {
+        Map changes = new HashMap();
+        changes.put("stats", Option.empty());
+        entry = ServedEntries.changed(known, changes);
+        return this;
+    }
+
+    /** Of the metastore, where it has one: by it Spark finds plans that read the table. */
+    Option entry() { return Option.apply(entry); }
 
     /** The columns to read; null: all. */
     StructType asked() { return asked; }

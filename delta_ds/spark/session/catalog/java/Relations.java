@@ -68,7 +68,8 @@ public final class Relations extends Rule {
         options.putAll(target.options().asCaseSensitiveMap());
         Object replaced = plan instanceof OverwriteByExpression ? field(plan, "deleteExpr") : null;
         return Command.of(plan instanceof AppendData ? "INSERT" : "INSERT OVERWRITE",
-            new Object[] {target.table(), query, replaced, details, Secrets.values(options)}, Command.NO_COLUMNS);
+            new Object[] {target.table(), query, replaced, Python.json(details), Python.json(Secrets.values(options))},
+            Command.NO_COLUMNS);
     }
 
     /** Whether the names of the rows are those of a list in the statement: Spark then puts them where the statement is. */
@@ -108,9 +109,23 @@ public final class Relations extends Rule {
             Map options = relation.options().asCaseSensitiveMap();
             LogicalPlan scan = (LogicalPlan) Python.ask("scan", session, new Object[] {
                 ((DeltaTable) relation.table()).id(), options.isEmpty() ? null : Python.json(Secrets.values(options))});
-            LogicalPlan found = underIds(scan, relation.output());
+            LogicalPlan found = underIds(entered(scan, ((DeltaTable) relation.table()).entry()), relation.output());
             found.setTagValue(TABLE, relation.table());
             return found;
+        }
+
+        /** A plan whose relations tell the entry of their table, as refreshTable and DROP TABLE ask for. */
+        private static LogicalPlan entered(LogicalPlan plan, Option entry) {
+            if (entry.isEmpty()) return plan;
+            if (plan instanceof LogicalRelation) {
+                LogicalRelation leaf = (LogicalRelation) plan;
+                return new LogicalRelation(leaf.relation(), leaf.output(), entry, leaf.isStreaming(), leaf.stream());
+            }
+            VectorBuilder children = new VectorBuilder();
+            for (int i = 0; i < plan.children().length(); i++) {
+                children.addOne(entered((LogicalPlan) plan.children().apply(i), entry));
+            }
+            return plan.children().isEmpty() ? plan : (LogicalPlan) plan.withNewChildren((Seq) children.result());
         }
 
         /** A plan whose columns are those that the rest of the query knows. */

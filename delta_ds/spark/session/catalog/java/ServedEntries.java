@@ -2,6 +2,7 @@ package pydelta;
 
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -65,19 +66,19 @@ public class ServedEntries extends ExternalCatalogWithListener {
 
     /** An entry with the columns and the comment of its log. */
     private static CatalogTable described(CatalogTable entry, Map columns) {
-        Object comment = columns.get("comment");
+        Map changes = new HashMap();
+        changes.put("schema", StructType.fromJson((String) columns.get("schema")));
+        if (columns.get("comment") != null) changes.put("comment", new Some(columns.get("comment")));
+        return changed(entry, changes);
+    }
+
+    /** An entry with other values in some fields: each Spark has others. */
+    static CatalogTable changed(CatalogTable entry, Map changes) {
         Object[] values = new Object[entry.productArity()];
         for (int i = 0; i < values.length; i++) {
             String name = entry.productElementName(i);
-            values[i] = entry.productElement(i);
-            if (name.equals("schema")) values[i] = StructType.fromJson((String) columns.get("schema"));
-            if (name.equals("comment") && comment != null) values[i] = new Some(comment);
+            values[i] = changes.containsKey(name) ? changes.get(name) : entry.productElement(i);
         }
-        return copy(entry, values);
-    }
-
-    /** Each Spark has other fields in an entry. */
-    private static CatalogTable copy(CatalogTable entry, Object[] values) {
         Method[] methods = CatalogTable.class.getMethods();
         for (int i = 0; i < methods.length; i++) {
             if (methods[i].getName().equals("copy") && methods[i].getParameterTypes().length == values.length) {

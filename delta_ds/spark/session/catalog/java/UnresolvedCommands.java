@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowPartitions;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.TruncatePartition;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -38,6 +39,9 @@ public final class UnresolvedCommands extends Rule {
         if (plan instanceof DeleteFromTable) return taken("DELETE", plan, ((DeleteFromTable) plan).table());
         if (plan instanceof UpdateTable) return taken("UPDATE", plan, ((UpdateTable) plan).table());
         if (plan instanceof MergeIntoTable) return taken("MERGE", plan, ((MergeIntoTable) plan).targetTable());
+        if (plan instanceof TruncatePartition) {
+            return taken("TRUNCATE PARTITION", plan, ((TruncatePartition) plan).table());
+        }
         if (plan instanceof ShowPartitions) return taken("SHOW PARTITIONS", plan, ((ShowPartitions) plan).table());
         if (plan instanceof ShowCreateTable && !((ShowCreateTable) plan).asSerde()) {
             return taken("SHOW CREATE TABLE", plan, ((ShowCreateTable) plan).child());

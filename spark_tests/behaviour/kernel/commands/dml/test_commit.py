@@ -21,8 +21,7 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_
 from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import check_changeable, plan_dml, plan_file_rewrite
 from delta_ds.kernel.format.expressions.sql import parse_predicate
-from delta_ds.kernel.format.options.session_facts import CODEC, RECORDS_PER_FILE, SessionFacts
-from delta_ds.kernel.format.options.settings import OPTIMIZE_WRITE
+from delta_ds.kernel.format.options.settings import CODEC, OPTIMIZE_WRITE, RECORDS_PER_FILE, SessionFacts
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.transaction.write.task import write_rows
 

@@ -29,7 +29,7 @@ from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.files.write import partition_files
-from delta_ds.kernel.format.options.session_facts import RECORDS_PER_FILE, SessionFacts
+from delta_ds.kernel.format.options.settings import RECORDS_PER_FILE, SessionFacts
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.transaction.alter.properties import set_properties
 

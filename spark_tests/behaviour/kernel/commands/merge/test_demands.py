@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_ds.kernel.commands.merge import demands
-from delta_ds.kernel.commands.merge.demands import may_equal
+from delta_ds.kernel.commands.merge import plan
+from delta_ds.kernel.commands.merge.plan import may_equal
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import evaluate
 from delta_ds.kernel.format.expressions.tree import Call, Column, Literal, conjunction
@@ -63,10 +63,10 @@ def _holds(keys: list[Any], kind: DataType, values: list[Any]) -> list[bool]:
 def test_every_key_meets_it(data: st.DataObject, kind: DataType, most: int, cells: int) -> None:
     keys = data.draw(st.lists(VALUES[kind], min_size=1, max_size=20))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demands, "_MOST_NAMED", most)
-        patch.setattr(demands, "_MOST_RANGES", most)
-        patch.setattr(demands, "_CELLS", cells)
-        patch.setattr(demands, "_MOST_SORTED", data.draw(st.sampled_from([2, 1000])))
+        patch.setattr(plan, "_MOST_NAMED", most)
+        patch.setattr(plan, "_MOST_RANGES", most)
+        patch.setattr(plan, "_CELLS", cells)
+        patch.setattr(plan, "_MOST_SORTED", data.draw(st.sampled_from([2, 1000])))
         assert all(_holds([*keys, None], kind, keys))
         below, above = min(keys), max(keys)
         others = [v for v in data.draw(st.lists(VALUES[kind], max_size=5)) if not below <= v <= above]

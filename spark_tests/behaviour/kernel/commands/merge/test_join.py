@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_ds.kernel.commands.merge import join
-from delta_ds.kernel.commands.merge.join import SourceKeys
+from delta_ds.kernel.commands.merge import pairs
+from delta_ds.kernel.commands.merge.pairs import SourceKeys
 from spark_tests.full_form import examples
 
 KINDS: dict[pa.DataType, list[Any]] = {
@@ -84,7 +84,7 @@ def test_every_pair_of_equal_keys_is_found(sides: Any, offset: int) -> None:
 
 
 def test_rows_with_equal_hashes_are_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "_mixed", lambda values: values % np.uint64(3))
+    monkeypatch.setattr(pairs, "_mixed", lambda values: values % np.uint64(3))
     keys = SourceKeys([pa.array([0, 3, 1, 6])], [False])
     assert _pairs(keys, [pa.array([9, 2, 1])]) == [(0, 0), (0, 1), (0, 3), (2, 2)]
 
@@ -96,7 +96,7 @@ def test_many_keys_are_found_wherever_their_hashes_fall() -> None:
 
 
 def test_the_greatest_hash_is_told_from_the_end_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "_mixed", lambda values: values)
+    monkeypatch.setattr(pairs, "_mixed", lambda values: values)
     keys = SourceKeys([pa.array([-1, 5])], [False])
     assert _pairs(keys, [pa.array([-1, 4])]) == [(0, 0)]
     without = SourceKeys([pa.array([5, -2])], [False])

@@ -23,7 +23,7 @@ from delta_ds.kernel.commands.optimize.command import optimize, rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import FULL, PURGE, ZORDER, OptimizeRequest, settings_of
-from delta_ds.kernel.format.options.session_facts import CODEC
+from delta_ds.kernel.format.options.settings import CODEC
 from delta_ds.kernel.transaction.alter.clustering import cluster_by
 from delta_ds.kernel.transaction.alter.properties import set_properties
 from spark_tests.behaviour.kernel.commands.whole_tables import bodies, ids, rows, with_vector
@@ -170,7 +170,7 @@ def test_physical_names_and_statistics_stay_with_column_mapping(tmp_path: Path) 
     done = optimize(log, OptimizeRequest(ZORDER, where=("land = 'de'",), columns=("ID",)))
     assert rows(log) == [1, 2]
     assert log.snapshot().scan("id = 5").num_files == 0
-    assert bodies(log, done.version or 0, "commitInfo")[0]["operationParameters"]["zOrderBy"] == '["id"]'
+    assert bodies(log, done.version or 0, "commitInfo")[0]["operationParameters"]["zOrderBy"] == '["ID"]'
 
 
 # ---------------------------------------------------------------- purge

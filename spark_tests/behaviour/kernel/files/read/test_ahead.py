@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_ds.kernel.files.read.ahead import in_order
 from delta_ds.kernel.files.read.data_file import Batches
+from delta_ds.kernel.files.read.reader import in_order
 from spark_tests.full_form import examples
 
 
@@ -89,7 +89,7 @@ def test_closing_early_ends_the_threads_and_closes_the_streams() -> None:
 def test_a_program_may_end_with_batches_left() -> None:
     program = """
 import pyarrow as pa
-from delta_ds.kernel.files.read.ahead import in_order
+from delta_ds.kernel.files.read.reader import in_order
 def stream():
     for _ in range(1000):
         yield pa.record_batch({"x": [1]})

@@ -22,9 +22,8 @@ from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.files.read import data_file
 from delta_ds.kernel.files.read.data_file import DataFile
 from delta_ds.kernel.files.read.file_columns import Layouts, output_schema
-from delta_ds.kernel.files.read.matching import Matching
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.files.read.reader import read_slice, read_slices
+from delta_ds.kernel.files.read.reader import Matching, read_slice, read_slices
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import evaluate
 from delta_ds.kernel.format.expressions.sql import parse_predicate

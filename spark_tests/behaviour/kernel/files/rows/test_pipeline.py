@@ -24,6 +24,7 @@ from delta_ds.kernel.format.schema.types import (
     VOID,
     ArrayType,
     DecimalType,
+    MapType,
     StructField,
     StructType,
     arrow_schema,
@@ -182,6 +183,8 @@ def test_given_values_pass_exactly_if_they_are_what_would_be_computed(
 
 # --- defaults
 
+_POINT = StructType((StructField("x", LONG), StructField("on", DATE)))
+
 
 @pytest.mark.parametrize(
     ("kind", "sql", "expected"),
@@ -194,6 +197,13 @@ def test_given_values_pass_exactly_if_they_are_what_would_be_computed(
         (TIMESTAMP, "TIMESTAMP'2024-01-01 00:00:00'", dt.datetime(2023, 12, 31, 23, tzinfo=UTC)),
         (DecimalType(6, 2), "1", Decimal("1.00")),
         (ArrayType(INTEGER), "null", None),
+        (ArrayType(INTEGER), "array(1, 1 + 1, NULL)", [1, 2, None]),
+        (ArrayType(INTEGER), "array()", []),
+        (MapType(STRING, LONG), "map('a', 1, 'b', NULL)", [("a", 1), ("b", None)]),
+        (_POINT, "named_struct('x', 7, 'on', DATE'2024-01-01')", {"x": 7, "on": dt.date(2024, 1, 1)}),
+        (_POINT, "struct(7, NULL)", {"x": 7, "on": None}),
+        (ArrayType(_POINT), "array(struct(1, NULL), NULL)", [{"x": 1, "on": None}, None]),
+        (MapType(STRING, ArrayType(LONG)), "map('a', array(1))", [("a", [1])]),
     ],
 )
 def test_missing_column_takes_its_default(kind: Any, sql: str, expected: Any) -> None:
@@ -234,7 +244,13 @@ def test_without_the_feature_there_are_no_defaults() -> None:
         (INTEGER, "my_udf()"),
         (INTEGER, "'abc'"),
         (INTEGER, "1 +"),
-        (ArrayType(INTEGER), "array(1)"),
+        (ArrayType(INTEGER), "array('x')"),
+        (ArrayType(INTEGER), "map(1, 2)"),
+        (ArrayType(INTEGER), "sequence(1, 3)"),
+        (ArrayType(INTEGER), "array(id)"),
+        (MapType(STRING, LONG), "map('a', 1, 'a', 2)"),
+        (MapType(STRING, LONG), "map('a')"),
+        (_POINT, "named_struct('x', 7)"),
         (LONG, "id"),
     ],
 )

@@ -22,7 +22,7 @@ from delta_ds.kernel.format.options.read import (
     split_path_suffix,
     with_path_suffix,
 )
-from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION, UNKNOWN_OPTIONS, SessionFacts
+from delta_ds.kernel.format.options.settings import SETTINGS_OPTION, UNKNOWN_OPTIONS, SessionFacts
 from delta_ds.kernel.storage.store_options import name_patterns
 
 UTC = timezone.utc

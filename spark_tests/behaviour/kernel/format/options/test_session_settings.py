@@ -11,14 +11,15 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, InvariantViolationError, PredicateError
 from delta_ds.kernel.format.features import DELETION_VECTORS
-from delta_ds.kernel.format.options.session_facts import (
+from delta_ds.kernel.format.options.settings import (
     AUTO_COMPACT_PREFIX,
+    CONSTRAINT_CHECK,
+    DATA_COLUMNS,
     DEFAULTS_PREFIX,
     SETTINGS_OPTION,
     default_properties,
     settings_for_tasks,
 )
-from delta_ds.kernel.format.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS
 
 ROWS = pa.table({"id": [1]})
 

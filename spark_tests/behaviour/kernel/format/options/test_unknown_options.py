@@ -11,7 +11,7 @@ import pytest
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.format.options import parsing
 from delta_ds.kernel.format.options.read import READ_OPTIONS, parse_read_options
-from delta_ds.kernel.format.options.session_facts import SETTINGS_OPTION, UNKNOWN_OPTIONS, SessionFacts
+from delta_ds.kernel.format.options.settings import SETTINGS_OPTION, UNKNOWN_OPTIONS, SessionFacts
 from delta_ds.kernel.format.options.stream_read import STREAM_READ_OPTIONS, parse_stream_read_options
 from delta_ds.kernel.format.options.write import WRITE_OPTIONS, parse_write_options
 from delta_ds.kernel.transaction.write.intent import stream_intent

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.format.options.session_facts import REFUSE, SETTINGS_OPTION
+from delta_ds.kernel.format.options.settings import REFUSE, SETTINGS_OPTION
 from delta_ds.kernel.format.options.write import WRITE_OPTIONS, WriteOptions, parse_write_options
 
 

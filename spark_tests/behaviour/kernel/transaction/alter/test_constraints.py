@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import ConcurrentAppendException, DeltaError, InvariantViolationError
-from delta_ds.kernel.transaction.alter.definitions import add_constraint, drop_constraint
+from delta_ds.kernel.format.expressions.sql import parse_definition
+from delta_ds.kernel.transaction.alter.definitions import (
+    add_constraint,
+    drop_constraint,
+    normalise_expression,
+)
 from spark_tests.behaviour.kernel.transaction.alter.tables import action, made, protocol, with_rows
 
 
@@ -24,6 +30,32 @@ def test_a_constraint_is_stored_under_its_lower_case_name(tmp_path: Path) -> Non
     info = action(log, version, "commitInfo")
     assert info["operation"] == "ADD CONSTRAINT"
     assert info["operationParameters"] == {"name": "Positive", "expr": "id > 0 AND v IS NOT NULL"}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "exists(array(id), x->x>0)",
+        "aggregate(array(id),0,(x,y)->x+y)>0",
+        "id::bigint>0",
+        r"v RLIKE r'^\w'",
+        "v||'x' <> concat_ws(',',v) AND id<=>id",
+        "cast(v AS BINARY) <> X'00'",
+        "id > -1.5e1 AND `v` != 'it''s' /* a note */",
+    ],
+)
+def test_what_is_kept_means_what_was_given(expression: str) -> None:
+    assert parse_definition(normalise_expression(expression)) == parse_definition(expression)
+
+
+def test_a_constraint_with_a_lambda_is_kept_as_one_that_writers_read(tmp_path: Path) -> None:
+    log = with_rows(tmp_path)
+    checked = list[str]()
+    add_constraint(log, "c", "exists(array(id),x->x>0)", checked.append)
+    assert checked == ["exists ( array ( id ) , x -> x > 0 )"]
+    log.write(pa.table({"id": [7]}), mode="append")
+    with pytest.raises(InvariantViolationError, match="exists"):
+        log.write(pa.table({"id": [-7]}), mode="append")
 
 
 def test_rows_are_verified_before_anything_is_written(tmp_path: Path) -> None:
@@ -57,6 +89,7 @@ def test_rows_added_while_they_are_verified_are_a_conflict(tmp_path: Path) -> No
     ("expression", "condition"),
     [
         ("id + 1", "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
+        ("NULL", "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
         ("nosuch > 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("id >", "PARSE_SYNTAX_ERROR"),
         ("sum(id) > 1", "DELTA_AGGREGATE_IN_CHECK_CONSTRAINT"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from delta_ds.api.delta_log import DeltaLog
-from delta_ds.exceptions import DeltaError, NotADeltaTableError, TableExistsError
+from delta_ds.exceptions import DeltaError, NotADeltaTableError, TableExistsError, UnsupportedOperationError
 from delta_ds.kernel.format.schema.types import (
     DATE,
     INTEGER,
@@ -155,6 +155,16 @@ def test_clustering_ends_when_a_table_without_it_takes_its_place(tmp_path: Path)
     assert "delta.clustering" not in log.snapshot().domains
     create_table(log, OTHER, mode="replace", cluster_by=["x"])
     assert json.loads(log.snapshot().domains["delta.clustering"])["clusteringColumns"] == [["x"]]
+
+
+def test_a_clustered_table_is_not_replaced_by_one_with_partitions(tmp_path: Path) -> None:
+    log = made(tmp_path, cluster_by=["id"])
+    create_table(log, OTHER, mode="replace")  # its protocol still has clustering
+    for columns in (["x"], ["X"]):
+        with pytest.raises(UnsupportedOperationError, match="partitions") as caught:
+            create_table(log, OTHER, columns, mode="replace")
+        assert caught.value.condition == "DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE"
+    assert log.snapshot().version == 1
 
 
 def mapping(schema: StructType) -> dict[str, tuple[Any, Any]]:

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JNetworkError
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.transaction.origin import JOB_VARIABLES
-from delta_ds.spark.base.kinds.origin import _address
+from delta_ds.spark.base.kinds.session_facts import _address
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,7 +120,7 @@ def test_a_commit_without_spark_outlives_the_jvm(tmp_path: Path, monkeypatch: py
         def applicationId(self) -> str:
             raise Py4JNetworkError("Answer from Java side is empty")
 
-    monkeypatch.setattr("delta_ds.spark.base.kinds.origin._settings_of_active", lambda jvm: {})
+    monkeypatch.setattr("delta_ds.spark.base.kinds.session_facts._settings_of_active", lambda jvm: {})
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", Gone())
     DeltaLog(tmp_path).write(pa.table({"id": [1]}))
     assert "application" not in commits(str(tmp_path))[0]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_ds.spark.base.sql_grammar.defaults import with_defaults
+from delta_ds.spark.base.sql_grammar.literals import with_defaults
 from spark_tests.full_form import examples
 
 

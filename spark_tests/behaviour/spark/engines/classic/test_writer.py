@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +20,17 @@ from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.transaction.write.add_from_parquet import ParquetFiles, read_parquet_files
+from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
+from delta_ds.kernel.transaction.write.plan import WritePlan
+from delta_ds.kernel.transaction.write.task import TaskResult
+from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF
 from delta_ds.spark.engines.classic import writer
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.engines.classic.writer import save
 
 pytestmark = pytest.mark.long
+
+COMMIT_PROTOCOL = "spark.sql.sources.commitProtocolClass"
 
 ROWS = """
 select id, cast(id as int) i, cast(id as short) sh, cast(id as byte) b, id % 2 = 0 as flag,
@@ -89,10 +96,40 @@ def described(path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_both_writers_commit_equal_tables(spark: SparkSession, tmp_path: Path, layout: str) -> None:
+@pytest.mark.parametrize("arrow_write", ["true", "false"])
+def test_all_writers_commit_equal_tables(
+    spark: SparkSession, tmp_path: Path, layout: str, arrow_write: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = LAYOUTS[layout]
     df = spark.sql(ROWS)
-    assert save(df, {**options, "path": str(tmp_path / "native")}, overwrite=False) == 0
+    by_spark = watched(monkeypatch, writer, "_write_files")
+    spark.conf.set(ARROW_WRITE_CONF, arrow_write)
+    try:
+        version = save(df, {**options, "path": str(tmp_path / "native")}, overwrite=False)
+    finally:
+        spark.conf.unset(ARROW_WRITE_CONF)
+    assert version == 0
+    assert bool(by_spark) == (arrow_write == "false" or "partitionBy" not in options)
+    assert_equals_the_portable_write(spark, df, tmp_path, options)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[str]:
+    """Grows by a name with each call of the function."""
+    calls: list[str] = []
+    function = getattr(module, name)
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        calls.append(name)
+        return function(*arguments, **named)
+
+    monkeypatch.setattr(module, name, called)
+    return calls
+
+
+def assert_equals_the_portable_write(
+    spark: SparkSession, df: DataFrame, tmp_path: Path, options: Mapping[str, str]
+) -> None:
+    """The table in the folder `native` is the one that the portable path makes of the rows."""
     write_portable(spark, df, tmp_path / "arrow", options)
     native, arrow = (spark.read.format("pydelta").load(str(tmp_path / name)) for name in ("native", "arrow"))
     columns = [c for c in df.columns if c != "m"]  # maps cannot be sorted
@@ -161,6 +198,75 @@ def test_columns_that_the_rows_lack_are_null_whatever_their_number(
     spark.range(2, 3).write.format("pydelta").mode("append").save(path)
     expected = spark.sql("select 1L id, 1 a, 2 b, 'x' c, 3 d union all select 2L, null, null, null, null")
     assert_df_equality(spark.read.format("pydelta").load(path).orderBy("id"), expected, ignore_nullable=True)
+
+
+PARTITIONED = "select id, id % 5 k, concat('s', id) s from range(0, 40, 1, 4)"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        (ARROW_WRITE_CONF, "false"),
+        (
+            COMMIT_PROTOCOL,
+            "org.apache.spark.internal.io.HadoopMapReduceCommitProtocol",
+        ),
+    ],
+)
+def test_computed_rows_of_partitions_are_sparks_to_write_where_the_session_wants_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
+) -> None:
+    by_tasks = watched(monkeypatch, writer, "write_computed")
+    options = {"path": str(tmp_path), "partitionBy": "k"}
+    spark.conf.set(setting, value)
+    try:
+        save(spark.sql(PARTITIONED), options, overwrite=False)
+    finally:
+        spark.conf.unset(setting)
+    assert not by_tasks
+    assert spark.read.format("pydelta").load(str(tmp_path)).count() == 40
+    save(spark.sql(PARTITIONED), options, overwrite=False)
+    assert by_tasks
+
+
+def test_tasks_without_the_package_leave_computed_rows_to_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(df: DataFrame, plan: WritePlan, folder: str) -> TaskResult:
+        write_computed(df, plan, folder)
+        raise NotPlainError("executors lack it")
+
+    write_computed = writer.write_computed
+    monkeypatch.setattr(writer, "write_computed", fails)
+    save(spark.sql(PARTITIONED), {"path": str(tmp_path), "partitionBy": "k"}, overwrite=False)
+    assert spark.read.format("pydelta").load(str(tmp_path)).count() == 40
+    files = list(tmp_path.rglob("part-*.parquet"))
+    assert len(files) == DeltaLog(tmp_path).snapshot().files().num_rows
+
+
+def test_constraint_that_breaks_in_a_partition_leaves_nothing_behind(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_tasks = watched(monkeypatch, writer, "write_computed")
+    options = {"path": str(tmp_path), "partitionBy": "k"}
+    save(spark.sql(PARTITIONED), options, overwrite=False)
+    DeltaTable.forPath(spark, str(tmp_path)).addConstraint("small", "id < 40 and k is not null")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvariantViolationError, match="small"):
+        save(spark.sql("select 50L id, 1L k, 's' s"), options, overwrite=False)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert len(by_tasks) == 2
+
+
+def test_defaults_that_only_spark_evaluates_reach_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    table = f"pydelta.`{tmp_path}`"
+    spark.sql(
+        f"create table {table} (id long, k long, s string default reverse(sha2('x', 256))) using pydelta "
+        "partitioned by (k) tblproperties ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    save(spark.sql("select id, id % 3 k from range(9)"), {"path": str(tmp_path)}, overwrite=False)
+    rows = spark.read.format("pydelta").load(str(tmp_path)).select("s").distinct().collect()
+    assert rows == spark.sql("select reverse(sha2('x', 256))").collect()
 
 
 def test_write_without_rows_leaves_no_folder(spark: SparkSession, tmp_path: Path) -> None:

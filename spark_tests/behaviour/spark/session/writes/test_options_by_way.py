@@ -21,7 +21,7 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.streaming.sink import commit_batch
-from delta_ds.kernel.format.options.session_facts import TIME_ZONE, SessionFacts
+from delta_ds.kernel.format.options.settings import TIME_ZONE, SessionFacts
 from delta_ds.kernel.format.options.write import (
     BATCH_ONLY,
     ERROR,

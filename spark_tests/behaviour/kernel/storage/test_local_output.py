@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.storage import deleter, local_folders
+from delta_ds.kernel.storage import deleter, local_output
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.local_folders import Folders, LinkOnTheWayError, link_on_the_way
+from delta_ds.kernel.storage.local_output import Folders, LinkOnTheWayError, link_on_the_way
 from delta_ds.kernel.storage.open import open_storage
 
 
@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture(params=["by handle", "by path"])
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "by path":
-        monkeypatch.setattr(local_folders, "_BY_HANDLE", False)
+        monkeypatch.setattr(local_output, "_BY_HANDLE", False)
 
 
 @pytest.mark.usefixtures("both_ways")

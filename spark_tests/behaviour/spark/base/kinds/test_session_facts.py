@@ -15,15 +15,15 @@ import delta_ds
 from delta_ds import DeltaTable
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.format.options.ignored_settings import MACHINERY, SETTINGS
-from delta_ds.kernel.format.options.session_facts import DEFAULTS_PREFIX
 from delta_ds.kernel.format.options.settings import (
     AUTO_MERGE,
+    DEFAULTS_PREFIX,
     DROP_IF_EXISTS,
     OPTIMIZE_WRITE,
     SETTING_PREFIX,
 )
-from delta_ds.spark.base.kinds import settings
-from delta_ds.spark.base.kinds.settings import without_effect
+from delta_ds.spark.base.kinds import session_facts
+from delta_ds.spark.base.kinds.session_facts import without_effect
 
 FEED = "delta.enableChangeDataFeed"
 
@@ -220,4 +220,4 @@ def test_constraint_that_is_not_there_may_be_dropped_where_the_session_says_so(
 
 def test_settings_are_asked_for_at_once(spark: SparkSession) -> None:
     with _with(spark, properties__defaults__a="b -> c"):
-        assert settings.session_settings(spark)[DEFAULTS_PREFIX + "a"] == "b -> c"
+        assert session_facts.session_settings(spark)[DEFAULTS_PREFIX + "a"] == "b -> c"
