@@ -254,7 +254,7 @@ class Selections:
     """What selections from one version have in common, kept for the next one. Another process starts with nothing."""
 
     def __init__(self) -> None:
-        self._columns = KeptColumns()
+        self._columns: KeptColumns | None = None
         self._head: ReplayHead | None = None
         self._parts: list[Part] | None = None
 
@@ -295,6 +295,7 @@ class Selections:
                 return None
             with closing(head.older.checkpoint) as checkpoint, ThreadPoolExecutor(os.cpu_count()) as workers:
                 parts = parts or parts_of(storage, checkpoint, workers.map, leave_open=True)
+                self._columns = self._columns or KeptColumns()
                 older = list(select(head.older, parts, keep, workers.map, self._columns))
         except UnreadableCheckpointError:
             self._head = self._parts = None

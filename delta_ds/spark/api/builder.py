@@ -28,7 +28,7 @@ from delta_ds.kernel.format.schema.types import StructField, StructType
 from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.kinds import session_facts
-from delta_ds.spark.base.kinds.catalogs import knows_names, server_knows_names
+from delta_ds.spark.base.kinds.session_kind import knows_names, server_knows_names
 from delta_ds.spark.base.schema import spark_type, to_kernel
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.commands.handle import Handle, open_handle, open_name

@@ -98,7 +98,7 @@ _FUNCTIONS = _names(
         "usable_predicate with_row_counts",
         "kernel.commands.dml.commit": "discard_folder",
         "kernel.commands.dml.plan": "check_changeable evolve_table generated_columns plan_dml "
-        "plan_replacement special_columns",
+        "plan_file_rewrite plan_replacement special_columns",
         "kernel.commands.drop_feature": "finish_dropping rewrite_request switch_off unmapping_request",
         "kernel.commands.maintain": "generate examine run_log_step",
         "kernel.commands.health": "health",
@@ -111,7 +111,6 @@ _FUNCTIONS = _names(
         "spark.commands.apply_changes.run": "_partition_columns",
         "spark.commands.dml_command": "_commit",
         "spark.commands.dml_target": "_state",
-        "spark.commands.by_arrow": "plan_of",
         "spark.commands.optimize": "_plan_on_server",
         "spark.engines.connect.log_calls": "add_checked_constraint at_version belongs_to_a_table blamed clone_to "
         "constraint_to_check detail identity_step is_shorter_retention metrics_of metrics_since newest_version "

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from delta_ds.kernel.log.snapshot import Snapshot
-
 
 _OPEN_BYTES = 64 << 10
 _Answer = TypeVar("_Answer")
@@ -93,7 +91,9 @@ class ByArrow:
         if len(files) > MOST_FILES:
             raise OnlySpark(f"more than {MOST_FILES} files may hold such rows")
         target = self.target
-        rewrite: FileRewrite = target.ask(plan_of, self.plan, files, tuple(actions), repeated)
+        rewrite: FileRewrite = target.ask(
+            partial(plan_file_rewrite, repeated=repeated), self.plan, files, tuple(actions)
+        )
         found = _or_spark(lambda: self._run(rewrite, task))
         if found.result.paths:
             self.results.append(found.result)
@@ -255,16 +255,11 @@ def rewrite_files(
     if not len(files):
         return Rewritten()
     rows = rows_of(files)
-    rewrite: FileRewrite = target.ask(plan_of, plan, files, tuple(actions), repeated)
+    rewrite: FileRewrite = target.ask(
+        partial(plan_file_rewrite, repeated=repeated), plan, files, tuple(actions)
+    )
     spread = _spread(rows, files, tasks_for(target, rewrite))
     return together(run_tasks(spread, partial(rewrite_changed_files, rewrite)))
-
-
-def plan_of(
-    snapshot: Snapshot, plan: DmlPlan, files: CandidateFiles, actions: tuple[int, ...], repeated: bool
-) -> FileRewrite:
-    """How files are rewritten, for `DmlTarget.ask`; see `plan_file_rewrite`."""
-    return plan_file_rewrite(snapshot, plan, files, actions, repeated=repeated)
 
 
 def tasks_for(target: DmlTarget, rewrite: FileRewrite) -> int:

@@ -24,9 +24,9 @@ from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_properties
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds import session_facts
-from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
+from delta_ds.spark.base.kinds.session_kind import knows_names
 from delta_ds.spark.base.progress import progress_of, tasks_counted
 from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.session_conf import is_set, time_zone

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME, MISSING_DELTA_TABLE_OF_OTHERS
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.base.kinds import session_facts
-from delta_ds.spark.base.kinds.catalogs import knows_names, server_knows_names
+from delta_ds.spark.base.kinds.session_kind import knows_names, server_knows_names
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import fetch, open_log

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.commands.changes.net import check_net
 from delta_ds.kernel.format.options.read import ReadOptions
-from delta_ds.spark.base.kinds.catalogs import server_holds_tables
 from delta_ds.spark.base.kinds.session_facts import parse_options_of_read
+from delta_ds.spark.base.kinds.session_kind import server_holds_tables
 from delta_ds.spark.base.schema import find_columns, from_spark, quoted, select_columns
 from delta_ds.spark.engines.net_changes import net_of_table
 from delta_ds.spark.engines.portable.batch import Changes

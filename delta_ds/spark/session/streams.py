@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.transaction.write.intent import stream_intent
-from delta_ds.spark.base.kinds.catalogs import knows_names
 from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.kinds.sealed import seal
 from delta_ds.spark.base.kinds.session_facts import facts_of, with_facts_of_reads, with_session_settings
+from delta_ds.spark.base.kinds.session_kind import knows_names
 from delta_ds.spark.base.schema import to_kernel
 from delta_ds.spark.base.session_conf import has_catalog, source_in_python
 from delta_ds.spark.base.table_names import (

@@ -28,8 +28,8 @@ from delta_ds.kernel.format.options.settings import RETENTION_IGNORED
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.records import replace
 from delta_ds.spark.api.table import DeltaTable
-from delta_ds.spark.base.kinds.catalogs import knows_names, server_holds_tables
 from delta_ds.spark.base.kinds.frames import frame, nothing
+from delta_ds.spark.base.kinds.session_kind import knows_names, server_holds_tables
 from delta_ds.spark.base.schema import dotted, to_kernel
 from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.base.sql_grammar import statements as sql

@@ -249,6 +249,8 @@ def _primitive(data_type: pa.DataType, table_type: DataType, casting: Casting, p
     source = primitive_from_arrow(data_type)
     if source is None or not can_store(source, table_type, casting.implicit):
         raise _unstorable(str(source or data_type), table_type, path)
+    if source == table_type and data_type == arrow_type(source):
+        return None
     own = _own(data_type, source, path)
     return own if source == table_type else _then(own, _cast(source, table_type, casting, path))
 

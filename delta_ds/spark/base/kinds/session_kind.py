@@ -1,8 +1,11 @@
-"""Which kind of session pyspark makes columns, types and frames for: here that of the session at hand.
+"""Which kind a session is of: for whom pyspark makes columns, types and frames, and who holds its tables.
 
 pyspark goes by the process: once it has been a client of Spark Connect, `pyspark.sql.functions.col` makes columns of a
 client for everybody. But a process may be client and server at once, as notebooks and tests are with
-`SparkSession.builder.remote("local[*]")`, and what the server's JVM asks there is about classic sessions.
+`SparkSession.builder.remote("local[*]")`, and what the server's JVM asks there is about classic sessions. Here that of
+the session at hand counts.
+
+Tables are held, and looked up by their names, by this process and its JVM, or by the server.
 """
 
 from __future__ import annotations
@@ -12,9 +15,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.spark.base.kinds.kind import is_connect
+from delta_ds.spark.base.session_conf import has_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 _C = TypeVar("_C", bound=type)
 
@@ -82,3 +90,18 @@ def _install() -> None:
         for name, module in list(sys.modules.items()):
             if name.startswith("pyspark.") and getattr(module, _WHO_ASKS, None) is original:
                 setattr(module, _WHO_ASKS, is_remote)
+
+
+def server_holds_tables(spark: SparkSession | None) -> bool:
+    """Whether logs are read and written by a server, whose paths and files they are; None: without a session."""
+    return spark is not None and is_connect(spark)
+
+
+def knows_names(spark: SparkSession) -> bool:
+    """Whether our tables are in a session's catalog, where this process can look them up."""
+    return not is_connect(spark) and has_catalog(spark)
+
+
+def server_knows_names(spark: SparkSession) -> bool:
+    """Whether our tables are in the catalog of a server, which has to be asked for them."""
+    return is_connect(spark) and has_catalog(spark)

@@ -24,7 +24,6 @@ from delta_ds.kernel.format.options.read import parse_read_options
 from delta_ds.kernel.format.options.settings import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
 from delta_ds.spark.base import wire
-from delta_ds.spark.base.kinds.catalogs import server_holds_tables
 from delta_ds.spark.base.kinds.sealed import (
     Sealed,
     is_registered,
@@ -34,6 +33,7 @@ from delta_ds.spark.base.kinds.sealed import (
     seal_argument,
 )
 from delta_ds.spark.base.kinds.session_facts import origin_of, parse_options_of_read, with_facts_of_reads
+from delta_ds.spark.base.kinds.session_kind import server_holds_tables
 from delta_ds.spark.base.session_conf import is_served
 from delta_ds.spark.engines.connect import server_calls
 from delta_ds.spark.errors.translation import delta_errors, with_error_parameters

@@ -16,7 +16,7 @@ from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES, defaul
 from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base.kinds import session_facts
-from delta_ds.spark.base.kinds.catalogs import knows_names
+from delta_ds.spark.base.kinds.session_kind import knows_names
 from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.base.table_names import is_ours
 from delta_ds.spark.engines.classic.jvm import Jvm
