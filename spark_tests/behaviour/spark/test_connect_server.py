@@ -68,6 +68,38 @@ def test_every_session_of_the_server_has_them(server: Client) -> None:
     assert server(program) == [[(0,), (1,), (1,)], "delta"]
 
 
+_UNBOUND = (
+    "SELECT * FROM unbound WHERE id = :nope",
+    "INSERT INTO unbound SELECT :nope",
+    "UPDATE unbound SET id = :nope",
+    "DELETE FROM unbound WHERE id = :nope",
+    "MERGE INTO unbound t USING (SELECT :nope AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    "OPTIMIZE unbound WHERE id = :nope",
+    "SELECT * FROM range(3) WHERE id = :nope",
+)
+
+
+def _refused_for(spark: SparkSession) -> list[str | None]:
+    from pyspark.errors import AnalysisException, PySparkException
+
+    def condition(text: str, args: dict[str, Any] | None) -> str | None:
+        with pytest.raises(PySparkException) as caught:
+            spark.sql(text, args).collect()
+        assert isinstance(caught.value, AnalysisException), caught.value
+        return caught.value.getCondition()
+
+    spark.sql("CREATE TABLE unbound (id BIGINT) USING delta").collect()
+    found = [condition(text, args) for text in _UNBOUND for args in ({"other": 1}, None)]
+    spark.sql("DROP TABLE unbound").collect()
+    return found
+
+
+def test_a_parameter_without_a_value_has_the_condition_of_spark(server: Client, spark: SparkSession) -> None:
+    """Spark's parser raises it, behind ours."""
+    classic = _refused_for(spark)
+    assert server(_refused_for) == classic == ["UNBOUND_SQL_PARAMETER"] * len(classic)
+
+
 def test_parameters_and_change_feeds_reach_the_server_s_parser(server: Client) -> None:
     def program(spark: SparkSession) -> list[Any]:
         session = another_session()

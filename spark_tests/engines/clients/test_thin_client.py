@@ -140,3 +140,17 @@ def test_errors_have_their_classes(answers: dict[str, Any]) -> None:
         ["VersionNotFoundError", "DELTA_CANNOT_RESTORE_TABLE_VERSION"],
         ["SchemaError", "DELTA_METADATA_MISMATCH"],
     ]
+
+
+def test_every_method_of_a_table_answers(answers: dict[str, Any]) -> None:
+    definition, copies, upkeep, never_called = answers["methods"]
+    assert never_called == []
+    columns, rows, operations, clustering = definition
+    assert columns == [["v", None], ["id", None], ["o", "told"]]
+    assert rows == [[3, "m", None], [7, "a", 1], [8, "b", None]]
+    assert operations[:3] + operations[-4:] == [
+        "MERGE", "UPDATE", "CLUSTER BY", "CHANGE COLUMN", "WRITE", "REPLACE TABLE", "CREATE TABLE",
+    ]  # fmt: skip
+    assert clustering == ["id"]
+    assert copies == [5, 3, 3, 3, 3, 4, True]
+    assert upkeep == [[["delete", 1], ["insert", 2]], [["b", 1]], 0, "Health", "Maintenance"]

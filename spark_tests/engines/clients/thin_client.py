@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StructType
 
 import delta_ds
-from delta_ds import DeltaTable
+from delta_ds import DeltaTable, IdentityGenerator
 from delta_ds.exceptions import DeltaError
 
 SECONDS = 120
@@ -127,12 +131,127 @@ def errors(spark: SparkSession, folder: str) -> Any:
     ]
 
 
+def methods(spark: SparkSession, folder: str) -> Any:
+    """Each public method of `DeltaTable`, and which of them were called."""
+    asked: set[str] = set()
+    public = [
+        name for name in dir(DeltaTable) if not name.startswith("_") and callable(getattr(DeltaTable, name))
+    ]
+    with _recorded(public, asked):
+        answers = [_definition(spark, folder), _copies(spark, folder), _upkeep(spark, folder)]
+    return [*answers, sorted(set(public) - asked)]
+
+
+@contextmanager
+def _recorded(names: Iterable[str], asked: set[str]) -> Iterator[None]:
+    originals = {name: inspect.getattr_static(DeltaTable, name) for name in names}
+
+    def recording(name: str, original: Any) -> Any:
+        bound = isinstance(original, (classmethod, staticmethod))
+        function = original.__func__ if bound else original
+
+        @functools.wraps(function)
+        def called(*arguments: Any, **keywords: Any) -> Any:
+            asked.add(name)
+            return function(*arguments, **keywords)
+
+        return type(original)(called) if bound else called
+
+    for name, original in originals.items():
+        setattr(DeltaTable, name, recording(name, original))
+    yield
+    for name, original in originals.items():
+        setattr(DeltaTable, name, original)
+
+
+def _definition(spark: SparkSession, folder: str) -> Any:
+    """What a table is made of, changed by every method that does; its columns, rows and history."""
+    path = f"{folder}/definition"
+    DeltaTable.create(spark).location(path).addColumn("old", "STRING").execute()
+    DeltaTable.createIfNotExists(spark).location(path).addColumn("id", "BIGINT").execute()
+    DeltaTable.createOrReplace(spark).location(path).addColumn("old", "STRING").execute()
+    builder = DeltaTable.replace(spark).location(path).addColumn("v", "STRING")
+    table = builder.addColumn("id", "BIGINT", generatedByDefaultAs=IdentityGenerator()).execute()
+    spark.sql(f"INSERT INTO delta.`{path}` (v, id) VALUES ('a', 7)").collect()
+    table.syncIdentity("id")
+    spark.sql(f"INSERT INTO delta.`{path}` (v) VALUES ('b')").collect()
+    table.upgradeTableProtocol(3, 7)
+    table.setProperties({"delta.columnMapping.mode": "name", "mine": "1"})
+    table.unsetProperties(["mine"])
+    table.addColumns(StructType().add("n", IntegerType()).add("m", IntegerType()), first=True)
+    table.renameColumn("n", "o")
+    table.alterColumn("o", comment="told", after="id")
+    table.dropColumns(["m"])
+    table.addConstraint("small", "id < 100")
+    table.dropConstraint("small")
+    table.addFeatureSupport("deletionVectors")
+    table.dropFeatureSupport("deletionVectors", truncateHistory=False)
+    table.clusterBy(["id"])
+    alias = table.alias("t")
+    alias.update("t.id = 7", {"o": F.lit(1)})
+    alias.delete("t.v = 'z'")
+    rows = spark.createDataFrame([(3, "m")], "id BIGINT, v STRING").alias("s")
+    alias.merge(rows, "t.id = s.id").whenNotMatchedInsert(values={"id": "s.id", "v": "s.v"}).execute()
+    told = DeltaTable.forPath(spark, path).toDF()
+    return [
+        [(field.name, field.metadata.get("comment")) for field in told.schema],
+        sorted(map(tuple, told.select("id", "v", "o").collect())),
+        [row.operation for row in table.history().collect()],
+        table.detail().collect()[0].clusteringColumns,
+    ]
+
+
+def _copies(spark: SparkSession, folder: str) -> Any:
+    """Copies of a table and of its versions, back to one of these, and a folder of Parquet files made a table."""
+    spark.range(3).write.format("delta").saveAsTable("copied")
+    spark.range(3, 5).write.format("delta").mode("append").saveAsTable("copied")
+    table = DeltaTable.forName(spark, "copied")
+    first = table.history().where("version = 0").collect()[0].timestamp
+    copies = [
+        table.clone(f"{folder}/clone", isShallow=True),
+        table.cloneAtVersion(0, f"{folder}/at_version", isShallow=True, properties={"mine": "2"}),
+        table.cloneAtTimestamp(str(first), f"{folder}/at_timestamp", isShallow=True),
+    ]
+    found = [copy.toDF().count() for copy in copies]
+    table.restoreToVersion(0)
+    found.append(table.toDF().count())
+    table.restoreToVersion(1)
+    table.restoreToTimestamp(str(first))
+    found.append(table.toDF().count())
+    spark.range(4).write.parquet(f"{folder}/files")
+    found.append(DeltaTable.convertToDelta(spark, f"parquet.`{folder}/files`").toDF().count())
+    return [*found, DeltaTable.isDeltaTable(spark, f"{folder}/files")]
+
+
+def _upkeep(spark: SparkSession, folder: str) -> Any:
+    """Files and rows: what became of them, and what keeps them in order."""
+    path = f"{folder}/upkeep"
+    builder = DeltaTable.create(spark).location(path).addColumn("id", "BIGINT").addColumn("v", "STRING")
+    builder = builder.addColumn("_sequence", "BIGINT").property("delta.enableRowTracking", "true")
+    table = builder.property("delta.enableChangeDataFeed", "true").execute()
+    events = spark.createDataFrame([(1, "a", 1), (1, "b", 2), (2, "c", 3)], "id BIGINT, v STRING, at BIGINT")
+    table.applyChanges(events).keys("id").sequenceBy("at").scd1().execute()
+    table.delete("id = 2")
+    changes = table.changes(1).groupBy("_change_type").count().collect()
+    blamed = table.blame("id = 1", ["v"]).collect()
+    table.checkpoint()
+    table.generate("symlink_format_manifest")
+    table.optimize().executeCompaction()
+    return [
+        sorted((row._change_type, row["count"]) for row in changes),
+        [(row.v, row._commit_version) for row in blamed],
+        table.vacuum(200, dryRun=True).count(),
+        type(table.health()).__name__,
+        type(table.maintain(dryRun=True)).__name__,
+    ]
+
+
 def main(url: str, folder: str) -> None:
     """Print what each of the parts above answers."""
     assert importlib.util.find_spec("py4j") is None, "this is not the thin client"
     spark = SparkSession.builder.remote(url).getOrCreate()
     answers: dict[str, Any] = {"registered": str(delta_ds.register(spark)).splitlines()[0]}
-    for part in (by_path, by_name, statements, streams, functions, errors):
+    for part in (by_path, by_name, statements, streams, functions, errors, methods):
         answers[part.__name__] = part(spark, folder)
     delta_ds.unregister(spark)
     answers["unregistered"] = spark.read.format("delta").load(f"{folder}/by_path").count()

@@ -318,6 +318,126 @@ def types(t: Tables) -> Outcome:
     return found
 
 
+@program
+def group(t: Tables) -> Outcome:
+    path = t.made()
+    t.ps.from_pandas(t.frame()).to_delta(path, mode="append")
+    frame, old = t.ps.read_delta(path), t.ps.read_delta(path, version=0, index_col="id")
+    grouped = frame.groupby("k", dropna=False)
+    grouped.agg({"id": "count", "v": "max"}).to_delta(t.path("g"), index_col="k")
+    calls: Iterable[Callable[[], Any]] = (
+        lambda: frame.groupby("k").sum(numeric_only=True), lambda: frame.groupby("k")["v"].mean(),
+        lambda: frame.groupby(["k", "id"]).size(), lambda: frame.k.value_counts(), lambda: old.groupby("k").cumcount(),
+        lambda: frame.pivot_table(values="v", index="k", columns="id", aggfunc="sum"),
+        lambda: old.groupby(old.v > 2)["v"].max(), lambda: frame.merge(grouped["v"].min().reset_index(), on="k"),
+    )  # fmt: skip
+    return [*(tried(lambda call=call: shown(call())) for call in calls), t.rows(t.path("g"))]
+
+
+_NAMES = ("a b", "x.y", "日本", "a`b", "(1, 2)", "select")
+
+
+@program
+def names(t: Tables) -> Outcome:
+    found = {}
+    for at, name in enumerate(_NAMES):
+
+        def plain(at: int = at, name: str = name) -> Outcome:
+            path = t.path(f"plain{at}")
+            t.ps.from_pandas(t.frame().rename(columns={"v": name})).to_delta(path)
+            return shown(t.ps.read_delta(path)[["id", name]])
+
+        def mapped(at: int = at, name: str = name) -> Outcome:
+            path = t.path(f"mapped{at}")
+            frame = t.ps.from_pandas(t.frame().rename(columns={"v": name, "k": f"{name}2"}))
+            options = {"delta.columnMapping.mode": "name", "partition_cols": [f"{name}2"]}
+            frame.to_delta(path, **options)
+            frame.set_index(name).to_delta(path, mode="append", index_col=name)
+            back = t.ps.read_delta(path, index_col=name)
+            return [
+                shown(back),
+                shown(t.ps.read_delta(path, version=0)[name]),
+                t.detail(path).partitionColumns,
+            ]
+
+        found[name] = [tried(plain), tried(mapped)]
+    return found
+
+
+@program
+def levels_of_columns(t: Tables) -> Outcome:
+    import pandas as pd
+
+    levels = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
+    frame = t.ps.from_pandas(pd.DataFrame([[1, 2], [3, 4]], columns=levels))
+    numbers = pd.DataFrame([[1, 2]], columns=[7, 8])
+    return [
+        tried(lambda: frame.to_delta(t.path("levels"), **{"delta.columnMapping.mode": "name"})),
+        tried(lambda: t.rows(t.path("levels"))),
+        tried(lambda: t.ps.from_pandas(numbers).to_delta(t.path("numbers"))),
+        tried(lambda: t.rows(t.path("numbers"))),
+    ]
+
+
+@program
+def types_of_pandas(t: Tables) -> Outcome:
+    import datetime
+    import decimal
+
+    import pandas as pd
+
+    at = pd.Timestamp("2024-02-29 12:30:00.123456")
+    series = {
+        "category": pd.Series(["x", "y", "x"], dtype="category"), "zone": pd.Series([at.tz_localize("Asia/Tokyo")]),
+        "naive": pd.Series([at, pd.NaT]), "decimal": pd.Series([decimal.Decimal("1.50"), None]),
+        "date": pd.Series([datetime.date(2024, 2, 29), None]), "bytes": pd.Series([b"\x00\xff"]),
+        "list": pd.Series([[1, 2], [], None]), "lists": pd.Series([[["a"], []]]),
+        "delta": pd.Series([pd.Timedelta(days=1)]), "interval": pd.Series([pd.Interval(0, 1)]),
+        "int": pd.Series([1, None], dtype="Int64"), "bool": pd.Series([True, None], dtype="boolean"),
+        "text": pd.Series(["a", None], dtype="string"), "nan": pd.Series([float("nan"), float("inf"), 1.0]),
+        "small": pd.Series([1], dtype="int8"), "f32": pd.Series([0.5], dtype="float32"),
+        "none": pd.Series([None, None]), "mixed": pd.Series([1, "a"], dtype="object"),
+    }  # fmt: skip
+    found = {}
+    for name, values in series.items():
+
+        def one(name: str = name, values: Any = values) -> Outcome:
+            path = t.path(f"of_{name}")
+            frame = t.ps.from_pandas(pd.DataFrame({"c": values, "n": range(len(values))}))
+            frame.to_delta(path)
+            frame.to_delta(path, mode="append")
+            back = t.ps.read_delta(path)
+            back.to_delta(path, mode="overwrite")
+            t.ps.read_delta(path, index_col="n").to_delta(path, mode="append", index_col="n")
+            return [back.spark.schema()["c"].dataType.simpleString(), shown(back), t.rows(path)]
+
+        found[name] = tried(one)
+    return found
+
+
+@program
+def nested(t: Tables) -> Outcome:
+    path = t.path("nested")
+    columns = "named_struct('x', id, 'a b', array(named_struct('k', id))) AS s, map('p', array(id)) AS m, id"
+    t.spark.sql(f"SELECT {columns} FROM range(3)").pandas_api().to_delta(
+        path, **{"delta.columnMapping.mode": "name"}
+    )
+    frame = t.ps.read_delta(path)
+    frame.to_delta(path, mode="overwrite")
+    frame = t.ps.read_delta(path, index_col="id")
+    frame["x"] = frame.s.spark.transform(lambda column: column["x"] * 2)
+    flat = t.ps.sql("SELECT s.x, s.`a b`[0].k AS k, m['p'][0] AS p FROM {f} WHERE s.x > 0", f=frame)
+    flat.to_delta(t.path("flat"), mode="w")
+    added = t.spark.sql(f"SELECT named_struct('x', 9L, 'z', 1) AS s, 9L AS id FROM delta.`{path}` LIMIT 1")
+    found = tried(lambda: added.pandas_api().to_delta(path, mode="append", mergeSchema=True))
+    return [
+        shown(frame.spark.frame().select("x").pandas_api()),
+        t.rows(t.path("flat")),
+        found,
+        shown(t.ps.read_delta(path)),
+    ]
+
+
 def outcome(spark: SparkSession, folder: str, name: str) -> Outcome:
     """What a program gives in a session that knows Delta tables, in JSON's types."""
     with warnings.catch_warnings():

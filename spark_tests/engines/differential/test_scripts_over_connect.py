@@ -30,8 +30,6 @@ pytestmark = [
 SAMPLE = (
     "dataframe_by_name", "delete_forms", "merge_sources", "parameters", "paths_everywhere", "streaming_by_name",
 )  # fmt: skip
-# Spark refuses both, and its condition does not reach the client; docs/connect.md says so.
-KNOWN = {("parameters", "missing"), ("parameters", "no_args")}
 _SECONDS = 3000
 
 
@@ -50,4 +48,4 @@ def test_scripts_end_as_on_delta_spark(tmp_path: Path, client: str) -> None:
     found: list[Any] = json.loads(report.read_text())
     assert len(found) == (len(list(KIT.glob("scripts/*.sql"))) if FULL else len(SAMPLE))
     differences = [(script["script"], one) for script in found for one in script["mismatches"]]
-    assert [one for name, one in differences if (name, one[1].get("step")) not in KNOWN] == []
+    assert differences == []

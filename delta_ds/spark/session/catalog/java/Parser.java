@@ -6,6 +6,7 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -43,6 +44,27 @@ public final class Parser implements InvocationHandler {
     }
 
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+        try {
+            return answer(method, arguments);
+        } catch (InvocationTargetException error) {
+            throw thrown(error.getCause());
+        } catch (Throwable error) {
+            throw thrown(error);
+        }
+    }
+
+    /** An error as a proxy can throw it: one that a parser does not declare would lose its condition and its text. */
+    private static Throwable thrown(Throwable error) {
+        if (!(error instanceof AnalysisException) || error instanceof ParseException) return error;
+        AnalysisException found = (AnalysisException) error;
+        if (found.errorClass().isEmpty()) return error;
+        ParseException declared = new ParseException(Option.empty(), found.origin(),
+            (String) found.errorClass().get(), found.messageParameters(), found.context());
+        declared.setStackTrace(error.getStackTrace());
+        return declared;
+    }
+
+    private Object answer(Method method, Object[] arguments) throws Throwable {
         boolean plans = method.getName().startsWith("parsePlan");
         if (plans) {
             String text = (String) arguments[0];
@@ -51,12 +73,8 @@ public final class Parser implements InvocationHandler {
                 if (found != null) return found;
             }
         }
-        try {
-            Object found = method.invoke(delegate, arguments);
-            return plans ? Secrets.hidden(session, (String) arguments[0], found) : found;
-        } catch (InvocationTargetException error) {
-            throw error.getCause();
-        }
+        Object found = method.invoke(delegate, arguments);
+        return plans ? Secrets.hidden(session, (String) arguments[0], found) : found;
     }
 
     private Object own(String text, Object[] arguments) throws ParseException {
