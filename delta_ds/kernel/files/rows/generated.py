@@ -12,10 +12,12 @@ Source: PROTOCOL.md, "Identity Columns" (protocol-checklist section 29); delta-s
 from __future__ import annotations
 
 import datetime
+import decimal
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_ds.conditions.data import (
     ARITHMETIC_OVERFLOW,
@@ -48,6 +50,7 @@ from delta_ds.kernel.format.schema.field_metadata import (
 )
 from delta_ds.kernel.format.schema.types import (
     LONG,
+    STRING,
     ArrayType,
     DataType,
     MapType,
@@ -106,6 +109,10 @@ def _nested_constant(clause: RowExpression, data_type: DataType, timezone: str) 
     name, parts, target = *_call(clause.tree), arrow_type(data_type)
 
     def column(trees: Sequence[Expression], part: DataType) -> pa.Array:
+        if part == STRING and len({_kind_of(tree) for tree in trees if not _is_null(tree)}) > 1:
+            raise clause.refusal(
+                "values of several types that become text"
+            )  # Spark makes one type of them first
         values = [_constant(replace(clause, tree=tree), part, timezone) for tree in trees]
         storage = arrow_type(part)
         return pa.concat_arrays(
@@ -117,7 +124,11 @@ def _nested_constant(clause: RowExpression, data_type: DataType, timezone: str) 
         return pa.ListArray.from_arrays(offsets, column(parts, data_type.element), type=target)
     if isinstance(data_type, MapType) and name == "map" and len(parts) % 2 == 0:
         keys, values = column(parts[::2], data_type.key), column(parts[1::2], data_type.value)
-        if keys.null_count or len(keys.unique()) < len(keys):
+        if is_nested(data_type.key):
+            raise clause.refusal("a map whose keys are nested")
+        # Of the two zeros Spark makes one.
+        told_apart = pc.add(keys, 0.0) if pa.types.is_floating(keys.type) else keys
+        if keys.null_count or len(told_apart.unique()) < len(keys):
             raise clause.refusal("a map with a key that is null or there twice")
         return pa.MapArray.from_arrays(pa.array([0, len(keys)], pa.int32()), keys, values, type=target)
     if isinstance(data_type, StructType) and name in ("struct", "named_struct"):
@@ -126,6 +137,14 @@ def _nested_constant(clause: RowExpression, data_type: DataType, timezone: str) 
             columns_of = [column([tree], f.type) for tree, f in zip(parts, data_type, strict=True)]
             return pa.StructArray.from_arrays(columns_of, fields=list(target))
     raise clause.failure(PredicateError(f"{clause.text} is no value of type {data_type}"))
+
+
+def _kind_of(tree: Expression) -> object:
+    """The type of a constant as far as its text depends on it; of anything else the expression itself."""
+    if not isinstance(tree, Literal):
+        return tree
+    exponent = tree.value.as_tuple().exponent if isinstance(tree.value, decimal.Decimal) else None
+    return type(tree.value), exponent
 
 
 def _is_null(tree: Expression) -> bool:

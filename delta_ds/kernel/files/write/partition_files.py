@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
@@ -23,6 +23,7 @@ from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.features import DELETION_VECTORS
 from delta_ds.kernel.format.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH, RANDOM_PREFIX_LENGTH
+from delta_ds.kernel.format.values.calendars import TODAYS_CALENDAR
 from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
 from delta_ds.records import dataclass, field
 
@@ -105,6 +106,8 @@ class Output:
         Paths of all files begun, not encoded; grows.
     closing
         Where finished streams are closed.
+    check
+        Raises where no file is wanted any more; called before each.
     """
 
     storage: Storage
@@ -116,6 +119,7 @@ class Output:
     prefix: str = "part"
     written: list[str] = field(default_factory=list)
     closing: Closing = field(default_factory=Closing)
+    check: Callable[[], None] | None = None
 
     @contextmanager
     def naming(self, path: str) -> Iterator[None]:
@@ -240,6 +244,8 @@ class _File:
             DELETION_VECTORS.name in plan.features,
         )
         self._output = output
+        if output.check is not None:
+            output.check()
         output.written.append(path)
         self._stream: BinaryIO = output.storage.open_output(path)
         try:
@@ -286,7 +292,7 @@ def parquet_writer(
     import pyarrow.parquet as pq
 
     v2 = plan.data_pages_v2
-    return pq.ParquetWriter(
+    writer = pq.ParquetWriter(
         stream,
         schema,
         version="2.6" if v2 else "1.0",
@@ -297,6 +303,9 @@ def parquet_writer(
         store_schema=False,
         store_decimal_as_integer=True,
     )
+    if any(pa.types.is_date(kind) or pa.types.is_timestamp(kind) for f in schema for _, kind in leaves(f)):
+        writer.add_key_value_metadata(TODAYS_CALENDAR)
+    return writer
 
 
 def _bounded(schema: pa.Schema) -> bool | list[str]:

@@ -8,7 +8,7 @@ Source: PROTOCOL.md, "Data Files", "Add File and Remove File", "Per-file Statist
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ class FileWriter:
         A number for the names of files.
     folder, prefix
         Where files lie and how their names begin: `_change_data` and `cdc` for change files.
+    check
+        Raises where no file is wanted any more; called before each.
 
     Attributes
     ----------
@@ -60,14 +62,21 @@ class FileWriter:
     """
 
     def __init__(
-        self, storage: Storage, plan: WriteSpec, *, task: int = 0, folder: str = "", prefix: str = "part"
+        self,
+        storage: Storage,
+        plan: WriteSpec,
+        *,
+        task: int = 0,
+        folder: str = "",
+        prefix: str = "part",
+        check: Callable[[], None] | None = None,
     ) -> None:
         columns = file_columns(plan)
         statistics = statistics_columns(plan, columns)
         self.rows = 0
         self.bytes = 0
         self._columns = columns
-        self._output = Output(storage, plan, columns, statistics, task, folder, prefix)
+        self._output = Output(storage, plan, columns, statistics, task, folder, prefix, check=check)
         self._index = PartitionIndex(plan, columns)
         self._open: dict[int, PartitionFiles] = {}
         self._adds: list[AddFile] = []
@@ -113,6 +122,11 @@ class FileWriter:
         if number not in self._open:
             self._open[number] = PartitionFiles(self._output, self._index.partitions[number])
         return self._open[number]
+
+    @property
+    def written(self) -> list[str]:
+        """The files begun so far, relative to the table."""
+        return list(self._output.written)
 
     def cut(self) -> None:
         """Finish the files so far: rows that come now go to others. After any error, call `abort`."""

@@ -34,6 +34,9 @@ _VERSION_KEY = b"org.apache.spark.version"
 _DATETIME_KEY = b"org.apache.spark.legacyDateTime"
 _INT96_KEY = b"org.apache.spark.legacyINT96"
 _TIMEZONE_KEY = b"org.apache.spark.timeZone"
+# In the footer of a file whose days are counted in today's calendar: without it Spark goes by what its session says of
+# files of others (`spark.sql.parquet.datetimeRebaseModeInRead`), and may shift or refuse what lies before 1582.
+TODAYS_CALENDAR = {_VERSION_KEY.decode(): "3.0.0"}
 
 
 @lru_cache(maxsize=64)

@@ -5,16 +5,22 @@ Change files tell what file actions do not. Source: PROTOCOL.md, "Add CDC File";
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 import pyarrow as pa
 
+from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.rows.pipeline import RowPipeline
-from delta_ds.kernel.files.write.write_spec import WriteSpec
+from delta_ds.kernel.files.write.write_spec import WriteSpec, encode
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.format.actions import AddCDCFile, AddFile
 from delta_ds.kernel.format.schema.types import STRING, StructField
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.staging import discard, quietly
+from delta_ds.kernel.storage.store_errors import NOTHING_WRITTEN
 from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.records import dataclass, field, replace
 
@@ -93,8 +99,77 @@ class TaskResult:
         return [body["path"] for body in (*self.adds, *self.changes)]
 
 
+_CHECKED_EVERY = 1.0  # seconds
+
+
+@dataclass
+class WriteSign:
+    """A file beside what tasks write: as long as it is there, somebody waits for it. Can be pickled.
+
+    Who gives a write up deletes the file first, and then all that was written. A task that Spark no longer waits for
+    may still run, and takes the end of a query that failed for the end of its rows: it finds no file, and deletes what
+    it has written itself. A machine that does not see the folder of the table finds none either.
+    """
+
+    storage: Storage
+    path: str
+    _seen: float = -_CHECKED_EVERY
+
+    def put(self) -> None:
+        """Begin to wait; raises `StorageError`."""
+        self.storage.write(self.path, b"")
+
+    def remove(self) -> None:
+        """Wait no more."""
+        discard(self.storage, [encode(self.path)])
+
+    def tidy(self, paths: Iterable[str]) -> None:
+        """Where nobody waits any more, delete the folders of deleted files that hold nothing else.
+
+        Parameters
+        ----------
+        paths
+            The files, relative to the table: a late task may have made their folders anew.
+        """
+        folder = self.path.rpartition("/")[0]
+        folders = {folder}
+        for path in paths:
+            while len(path := path.rpartition("/")[0]) > len(folder):
+                folders.add(path)
+
+        def delete() -> None:
+            if not self.storage.exists(self.path):
+                deleter.delete_empty_folders(self.storage, FOLDERS_OF_WRITES, sorted(folders))
+
+        quietly(delete, self.storage.url)
+
+    def check(self, *, now: bool = False) -> None:
+        """Look for the file, once a second or `now`.
+
+        Raises
+        ------
+        StorageError
+            It is not there.
+        """
+        if not now and time.monotonic() - self._seen < _CHECKED_EVERY:
+            return
+        if not self.storage.exists(self.path):
+            raise StorageError(
+                f"cannot write to {self.storage.url}: a task does not find {self.path} there, so the write was given "
+                "up, or the path does not name one and the same folder on every machine; use a path that does. "
+                f"{NOTHING_WRITTEN}",
+                parameters={"table": self.storage.url, "path": self.path},
+            )
+        self._seen = time.monotonic()
+
+
 def write_rows(
-    plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0, *, folder: str = ""
+    plan: WritePlan,
+    batches: Iterable[pa.RecordBatch],
+    task: int = 0,
+    *,
+    folder: str = "",
+    sign: WriteSign | None = None,
 ) -> TaskResult:
     """Write the rows of a task.
 
@@ -108,16 +183,22 @@ def write_rows(
         The number of the task, from 0 on, different for all tasks of a write.
     folder
         Of the table, in which data files come to lie, and change files in one of that name below theirs.
+    sign
+        Is there as long as the write counts.
 
     Raises
     ------
     InvariantViolationError
         A row breaks a constraint; the files of this task are deleted.
     StorageError
-        A file cannot be written; the same.
+        A file cannot be written, or the write does not count any more; the same.
     """
+    check = None
+    if sign is not None:
+        sign.check(now=True)
+        check = sign.check
     pipeline = RowPipeline(plan.rows, task)
-    files = FileWriter(plan.storage, plan.files, task=task, folder=folder)
+    files = FileWriter(plan.storage, plan.files, task=task, folder=folder, check=check)
     records = plan.overwrite_scope.records_changes
     changes = ChangeWriter(plan.storage, plan.files, task, folder) if records else None
     rows = 0
@@ -130,16 +211,24 @@ def write_rows(
             files.write(ready)
             if changes is not None:
                 changes.write(ready, "insert")
-        return TaskResult(
+        if sign is not None:
+            sign.check(now=True)
+        result = TaskResult(
             adds=files.close(),
             changes=changes.close() if changes else [],
             rows=rows,
             identity_marks=pipeline.identity_marks(),
             timezone=plan.rows.timezone,
         )
+        if sign is not None:
+            sign.check(now=True)
+        return result
     except BaseException:
         # Also when Spark kills the task: nothing refers to these files, and nothing ever will.
+        written = files.written
         files.abort()
         if changes is not None:
             changes.abort()
+        if sign is not None:
+            sign.tidy(written)
         raise

@@ -20,16 +20,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_ds.conditions.session import PYTHON_WORKERS_WITHOUT_PACKAGE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.files.rows.casts import match_names
+from delta_ds.kernel.files.write.write_spec import encode
 from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.format.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, VOID
+from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, ParquetColumns, Split, SplitRows
-from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
+from delta_ds.kernel.transaction.write.task import TaskResult, WriteSign, write_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import map_in_arrow, run_tasks
@@ -66,6 +69,8 @@ _READING_MOMENTS = {
 }
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _OF_SPARK = "org.apache.spark.sql."
+# The file in the folder of a write by which its tasks know that it counts.
+_SIGN = "waiting"
 # The commit protocol of a session that sets none.
 _COMMIT_PROTOCOL = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 
@@ -138,6 +143,8 @@ def _check_writing(df: DataFrame) -> None:
     if str(spark.sparkContext.getConf().get("spark.speculation", "false")).lower() != "false":
         raise NotPlainError("files of attempts that came too late would stay")
     session: JavaObject = spark._jsparkSession
+    if session.sessionState().conf().fileCommitProtocolClass() != _COMMIT_PROTOCOL:
+        raise NotPlainError("the session has a commit protocol of its own")
     if not session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.").isEmpty():
         raise NotPlainError("Hadoop's configuration says how Parquet files are written")
     # Who is told of queries is told what they read and write.
@@ -180,8 +187,9 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
     read: Counter[str] = Counter()
     there: dict[str, set[int]] = {}
     write = partial(_write_rows_of, plan, found, folder)
+    little = _is_little(df, found)
     for result, rows in (
-        _in_threads(write, plan, found) if _is_little(df, found) else _in_tasks(write, df, found)
+        _in_threads(write, plan, found) if little else _in_tasks(write, df, plan, found, folder)
     ):
         if isinstance(result, str):
             raise NotPlainError(result)
@@ -191,7 +199,7 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
             there.setdefault(path, set()).add(of)
     if any(sizes != {read[path]} for path, sizes in there.items()):
         raise NotPlainError("a file has changed meanwhile")
-    return _together(results, plan)
+    return _together(results, plan, folder)
 
 
 def check_computed(df: DataFrame, plan: WritePlan) -> None:
@@ -205,9 +213,6 @@ def check_computed(df: DataFrame, plan: WritePlan) -> None:
     if not plan.files.partition_columns:
         raise NotPlainError("the table has no partitions")
     _check_writing(df)
-    session: JavaObject = df.sparkSession._jsparkSession
-    if session.sessionState().conf().fileCommitProtocolClass() != _COMMIT_PROTOCOL:
-        raise NotPlainError("the session has a commit protocol of its own")
     if (problem := tasks_problem(df.sparkSession)) is not None:
         raise NotPlainError(problem)
 
@@ -228,29 +233,41 @@ def write_computed(df: DataFrame, plan: WritePlan, folder: str) -> TaskResult:
     if plan.joins_small_files:
         # Spark gathers what belongs together before it is written, to partitions of the size that it is advised.
         rows = rows.hint("rebalance", *map(quoted, plan.files.partition_columns))
-    with _left_to_spark_without_package():
-        results: list[TaskResult] = run_tasks(rows, partial(write_rows, plan.of_stored_rows, folder=folder))
-    return _together(results, plan)
+    with _waiting(plan, folder) as sign:
+        write = partial(write_rows, plan.of_stored_rows, folder=folder, sign=sign)
+        results: list[TaskResult] = run_tasks(rows, write)
+    return _together(results, plan, folder)
 
 
 @contextmanager
-def _left_to_spark_without_package() -> Iterator[None]:
+def _waiting(plan: WritePlan, folder: str) -> Iterator[WriteSign]:
+    """For what tasks write within the block; without this package they leave it to Spark."""
+    sign = WriteSign(plan.storage, f"{folder}/{_SIGN}")
+    sign.put()
     try:
-        yield
+        yield sign
     except Exception as error:
         ours = as_delta_error(error)
         if ours is not None and ours.condition == PYTHON_WORKERS_WITHOUT_PACKAGE.name:
             raise NotPlainError(ours.text) from error
         raise
+    finally:
+        sign.remove()
 
 
-def _together(results: Iterable[TaskResult], plan: WritePlan) -> TaskResult:
+def _together(results: Iterable[TaskResult], plan: WritePlan, folder: str) -> TaskResult:
+    """What all tasks have written; the files of attempts that failed, which no result names, are deleted."""
     known = list(results)
-    return TaskResult(
-        adds=[add for result in known for add in result.adds],
-        rows=sum(result.rows for result in known),
-        timezone=plan.rows.timezone,
+    adds = [add for result in known for add in result.adds]
+    named = {add["path"] for add in adds}
+    found = plan.storage.list_below(folder)
+    there = (
+        encode(path)
+        for entries in found
+        for path in entries.filter(pc.invert(entries["is_folder"]))["path"].to_pylist()
     )
+    discard(plan.storage, [path for path in there if path not in named])
+    return TaskResult(adds=adds, rows=sum(result.rows for result in known), timezone=plan.rows.timezone)
 
 
 def _check_first(plan: WritePlan, found: PlainFiles) -> None:
@@ -279,24 +296,28 @@ def _in_threads(write: Callable[[int], _Written], plan: WritePlan, found: PlainF
         return list(pool.map(write, range(len(found.tasks))))
 
 
-def _in_tasks(write: Callable[[int], _Written], df: DataFrame, found: PlainFiles) -> Iterator[_Written]:
+def _in_tasks(
+    write: Callable[..., _Written], df: DataFrame, plan: WritePlan, found: PlainFiles, folder: str
+) -> Iterator[_Written]:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                blob = pickle.dumps(write(number))
+                blob = pickle.dumps(write(number, sign))
                 yield pa.RecordBatch.from_arrays([pa.array([blob], pa.binary())], names=["result"])
 
     count = len(found.tasks)
-    with _left_to_spark_without_package():
+    with _waiting(plan, folder) as sign:
         written = map_in_arrow(df.sparkSession.range(0, count, 1, count), task, "result binary").collect()
     return (pickle.loads(row[0]) for row in written)
 
 
-def _write_rows_of(plan: WritePlan, found: PlainFiles, folder: str, number: int) -> _Written:
+def _write_rows_of(
+    plan: WritePlan, found: PlainFiles, folder: str, number: int, sign: WriteSign | None = None
+) -> _Written:
     rows = SplitRows(plan.storage, found.columns, found.tasks[number])
     result: TaskResult | str
     try:
-        result = write_rows(plan, rows, number, folder=folder)
+        result = write_rows(plan, rows, number, folder=folder, sign=sign)
     except NotPlainError as why:
         result = str(why)
     return result, rows.rows

@@ -159,25 +159,14 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
     jvm = Jvm.of(df.sparkSession)
     check_writable(plan.files)
     root = _root(jvm, plan, options)
-    target = f"{root}{folder}"
-    hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
     try:
         with Staging(plan.storage.url) as staged:
             staged.deleted_by(lambda: _remove(jvm, root, folder, plan))
             if plan.read_version < 0 and not _is_there(jvm, root):
                 staged.deleted_by(lambda: _remove_empty(jvm, root))
-            result = _stage_by_arrow(df, plan, folder, lambda: _remove(jvm, root, folder, plan))
+            result, after_all = _stage_by_arrow(df, plan, folder, lambda: _remove(jvm, root, folder, plan))
             if result is None:
-                rows = stored_rows(df, plan)
-                written = _write_files(jvm, rows, plan, target, hadoop_options)
-                parquet_files = read_parquet_files(plan.storage, plan.files, folder, counts=written.counts)
-                if written.rows not in (None, parquet_files.rows):
-                    _refuse_missing_rows(jvm, plan, target, written, parquet_files)
-                plan.storage.fsync([plan.storage.resolve(add["path"]) for add in parquet_files.adds])
-                _remove_leftovers(jvm, root, folder, plan, parquet_files)
-                result = TaskResult(
-                    adds=parquet_files.adds, rows=parquet_files.rows, timezone=plan.rows.timezone
-                )
+                result = _stage_by_spark(jvm, df, plan, root, f"{folder}{after_all}", options)
             staged.release()
     except Exception as error:
         ours = as_delta_error(error)
@@ -187,21 +176,41 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
     return result
 
 
+def _stage_by_spark(
+    jvm: Jvm, df: DataFrame, plan: WritePlan, root: str, folder: str, options: Mapping[str, str]
+) -> TaskResult:
+    target = f"{root}{folder}"
+    hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
+    written = _write_files(jvm, stored_rows(df, plan), plan, target, hadoop_options)
+    parquet_files = read_parquet_files(plan.storage, plan.files, folder, counts=written.counts)
+    if written.rows not in (None, parquet_files.rows):
+        _refuse_missing_rows(jvm, plan, target, written, parquet_files)
+    plan.storage.fsync([plan.storage.resolve(add["path"]) for add in parquet_files.adds])
+    _remove_leftovers(jvm, root, folder, plan, parquet_files)
+    return TaskResult(adds=parquet_files.adds, rows=parquet_files.rows, timezone=plan.rows.timezone)
+
+
 def _stage_by_arrow(
     df: DataFrame, plan: WritePlan, folder: str, remove: Callable[[], None]
-) -> TaskResult | None:
-    """Write rows by tasks of this package; None where Spark has to write, into a folder that is not there."""
+) -> tuple[TaskResult | None, str]:
+    """Write rows by Arrow; None where Spark has to, below the folder by the name that is given beside.
+
+    That is another place where tasks have begun: late ones may still write.
+    """
     try:
         write = _arrow_writer(df, plan, folder)
     except NotPlainError as why:
         WRITTEN_BY_SPARK.log(table=plan.storage.url, reason=str(why))
-        return None
+        return None, ""
     try:
-        return write()
+        result = write()
     except NotPlainError as why:
         WRITTEN_BY_SPARK_AFTER_ALL.log(table=plan.storage.url, reason=str(why))
         remove()
-        return None
+        return None, "/spark"
+    if not result.adds:
+        remove()
+    return result, ""
 
 
 def _arrow_writer(df: DataFrame, plan: WritePlan, folder: str) -> Callable[[], TaskResult]:

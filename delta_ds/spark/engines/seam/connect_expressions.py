@@ -339,6 +339,8 @@ class FramesOfTable:
 
         own: int = column.plan_id
         made: Any = ConnectFrame(plan, self._spark)  # type: ignore[arg-type]
+        if _joins_by_names_of_the_right(made):
+            return own  # its columns of these names are those of the other side
         beneath = plans_of([made])
         for given in self._given:
             table = given._plan._plan_id
@@ -369,7 +371,18 @@ def plans_of(frames: Iterable[DataFrame | str]) -> set[int]:
     }
 
 
-_COLUMN, _PLAN = "UnresolvedAttribute", "RelationCommon"
+def _joins_by_names_of_the_right(frame: DataFrame) -> bool:
+    """Whether a frame is made by a join that takes the columns it joins by from its right side, or from both."""
+    return any(
+        message.DESCRIPTOR.name == _JOIN
+        and message.using_columns
+        and message.JoinType.Name(message.join_type) in _OF_THE_RIGHT
+        for message in _messages(frame._plan.plan(frame.sparkSession.client))  # type: ignore[operator]
+    )
+
+
+_COLUMN, _PLAN, _JOIN = "UnresolvedAttribute", "RelationCommon", "Join"
+_OF_THE_RIGHT = ("JOIN_TYPE_RIGHT_OUTER", "JOIN_TYPE_FULL_OUTER")
 
 
 def _messages(message: Any) -> Iterator[Any]:

@@ -17,6 +17,7 @@ from delta_ds.exceptions import DeltaError, InvariantViolationError, PredicateEr
 from delta_ds.kernel.files.rows.pipeline import RowPipeline
 from delta_ds.kernel.format.schema.types import (
     DATE,
+    DOUBLE,
     INTEGER,
     LONG,
     STRING,
@@ -204,6 +205,7 @@ _POINT = StructType((StructField("x", LONG), StructField("on", DATE)))
         (_POINT, "struct(7, NULL)", {"x": 7, "on": None}),
         (ArrayType(_POINT), "array(struct(1, NULL), NULL)", [{"x": 1, "on": None}, None]),
         (MapType(STRING, ArrayType(LONG)), "map('a', array(1))", [("a", [1])]),
+        (ArrayType(STRING), "array(1, NULL, 2)", ["1", None, "2"]),
     ],
 )
 def test_missing_column_takes_its_default(kind: Any, sql: str, expected: Any) -> None:
@@ -250,6 +252,10 @@ def test_without_the_feature_there_are_no_defaults() -> None:
         (ArrayType(INTEGER), "array(id)"),
         (MapType(STRING, LONG), "map('a', 1, 'a', 2)"),
         (MapType(STRING, LONG), "map('a')"),
+        (MapType(DOUBLE, LONG), "map(0.0D, 1, -0.0D, 2)"),
+        (MapType(_POINT, LONG), "map(struct(1, NULL), 2)"),
+        (ArrayType(STRING), "array(1, 2.50)"),
+        (ArrayType(STRING), "array(1.5, 2.50)"),
         (_POINT, "named_struct('x', 7)"),
         (LONG, "id"),
     ],

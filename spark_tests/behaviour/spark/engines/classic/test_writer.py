@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -22,9 +23,9 @@ from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.transaction.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
 from delta_ds.kernel.transaction.write.plan import WritePlan
-from delta_ds.kernel.transaction.write.task import TaskResult
+from delta_ds.kernel.transaction.write.task import TaskResult, WriteSign
 from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF
-from delta_ds.spark.engines.classic import writer
+from delta_ds.spark.engines.classic import plain_files, writer
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.engines.classic.writer import save
 
@@ -267,6 +268,55 @@ def test_defaults_that_only_spark_evaluates_reach_partitions(spark: SparkSession
     save(spark.sql("select id, id % 3 k from range(9)"), {"path": str(tmp_path)}, overwrite=False)
     rows = spark.read.format("pydelta").load(str(tmp_path)).select("s").distinct().collect()
     assert rows == spark.sql("select reverse(sha2('x', 256))").collect()
+
+
+def test_a_query_that_fails_at_its_end_leaves_no_table_and_can_be_done_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Tasks take the end of rows that failed for the end of all, and may still write."""
+    query = "select id, id % 300 p, if(id = {last}, raise_error('x'), uuid()) s from range(0, 150000, 1, 1)"
+    options = {"path": str(tmp_path / "t"), "partitionBy": "p"}
+    with pytest.raises(Exception, match="USER_RAISED_EXCEPTION"):
+        save(spark.sql(query.format(last=149_999)), options, overwrite=False)
+    deadline = time.monotonic() + 20
+    while workers_write(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert [file for file in tmp_path.rglob("*") if file.name != "t"] == []
+    save(spark.sql(query.format(last=-1)), options, overwrite=False)
+    assert spark.read.format("pydelta").load(str(tmp_path / "t")).count() == 150_000
+
+
+def workers_write(folder: Path) -> bool:
+    """Whether something below a folder has changed within a second."""
+    before = sorted(folder.rglob("*"))
+    time.sleep(1)
+    return before != sorted(folder.rglob("*"))
+
+
+def test_files_of_attempts_that_failed_are_deleted_when_the_write_is_done(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leaves_some(rows: DataFrame, work: Any) -> Any:
+        results = run_tasks(rows, work)
+        folder = tmp_path / results[0].adds[0]["path"].partition("/")[0]
+        shutil.copy(next(folder.rglob("*.parquet")), folder / "k=0" / "part-of-another-attempt.parquet")
+        return results
+
+    run_tasks = plain_files.run_tasks
+    monkeypatch.setattr(plain_files, "run_tasks", leaves_some)
+    save(spark.sql(PARTITIONED), {"path": str(tmp_path), "partitionBy": "k"}, overwrite=False)
+    there = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    named = set(DeltaLog(tmp_path).snapshot().files()["path"].to_pylist())
+    assert {path for path in there if "_delta_log" not in path} == named
+
+
+def test_a_machine_that_does_not_see_the_folder_of_the_table_writes_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WriteSign, "put", lambda sign: None)
+    with pytest.raises(StorageError, match="one and the same folder on every machine"):
+        save(spark.sql(PARTITIONED), {"path": str(tmp_path / "t"), "partitionBy": "k"}, overwrite=False)
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_write_without_rows_leaves_no_folder(spark: SparkSession, tmp_path: Path) -> None:
