@@ -15,9 +15,8 @@ from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
 from delta_ds.kernel.transaction.write.task import WriteSign, write_rows
 
 FOLDER = "6f9619ff-8b86-4011-b42d-00c04fc964ff"
-ROWS = pa.table(
-    {"id": pa.array(range(40), pa.int64()), "p": pa.array([n % 4 for n in range(40)], pa.int64())}
-)
+SIZES = {"id": 40, "p": 4, "q": 3}
+ROWS = pa.table({name: pa.array([n % size for n in range(40)], pa.int64()) for name, size in SIZES.items()})
 
 
 def plan(path: Path, by: str) -> WritePlan:
