@@ -36,7 +36,7 @@ _INT96_KEY = b"org.apache.spark.legacyINT96"
 _TIMEZONE_KEY = b"org.apache.spark.timeZone"
 # In the footer of a file whose days are counted in today's calendar: without it Spark goes by what its session says of
 # files of others (`spark.sql.parquet.datetimeRebaseModeInRead`), and may shift or refuse what lies before 1582.
-TODAYS_CALENDAR = {_VERSION_KEY.decode(): "3.0.0"}
+TODAYS_CALENDAR = {_VERSION_KEY.decode(): "3.1.0"}  # the first that has it in all types
 
 
 @lru_cache(maxsize=64)

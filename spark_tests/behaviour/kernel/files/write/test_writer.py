@@ -440,7 +440,7 @@ def test_files_look_as_spark_writes_them(tmp_path: Path) -> None:
 def test_files_with_days_say_that_they_are_of_todays_calendar(tmp_path: Path, kind: DataType) -> None:
     """Else a reader by Spark goes by its session, and may shift days before 1582."""
     (add,) = write(tmp_path, struct(n=LONG, t=kind), [{"n": 1}])
-    assert parquet(tmp_path, add).metadata.metadata == {b"org.apache.spark.version": b"3.0.0"}
+    assert parquet(tmp_path, add).metadata.metadata == {b"org.apache.spark.version": b"3.1.0"}
     (other,) = write(tmp_path, struct(n=LONG), [{"n": 1}])
     assert parquet(tmp_path, other).metadata.metadata is None
 
