@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from delta_ds.api.snapshot import Snapshot as Shown
-from delta_ds.cli.output import shown
+from delta_ds.cli.json_values import shown
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.commands.layout.column import column_layout
 from delta_ds.kernel.files.scan.file_pruning import find_statistics_column
