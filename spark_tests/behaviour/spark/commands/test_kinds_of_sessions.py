@@ -206,6 +206,9 @@ _STRANGERS: dict[str, Callable[[DeltaTable, DeltaTable], object]] = {
         .whenMatchedDelete()
         .execute()
     ),
+    "a name by which a join takes the right side": lambda table, other: table.delete(
+        table.toDF().join(other.toDF().select("id"), "id", "right")["id"] == 1
+    ),
     "a frame of both sides": lambda table, _: (
         table.merge(table.toDF().where("id = 1"), table._handle.given[-1]["id"] == 1)  # type: ignore[index]
         .whenMatchedDelete()
