@@ -25,6 +25,7 @@ ARROW_WRITE_CONF = "spark.pydelta.arrowWrite"
 # What rewrites or copies files up to this size, in all, does it by threads where it runs, not by the tasks of a job.
 LOCAL_OPTIMIZE_CONF = "spark.pydelta.localOptimizeSize"
 LOCAL_OPTIMIZE_SIZE = "256m"
+_OPEN_BYTES = 64 << 10  # what opening a file costs, as bytes
 
 # The source of a MERGE that is computed to at most so much Arrow is joined with the table's files by Arrow.
 MERGE_SOURCE_CONF = "spark.pydelta.mergeSourceSize"
@@ -119,3 +120,20 @@ def whole_number(spark: SparkSession, name: str, default: int) -> int:
 def time_zone(spark: SparkSession) -> str:
     """The session time zone: that of timestamps which users write without one."""
     return str(spark.conf.get(TIME_ZONE))
+
+
+def is_little(spark: SparkSession, bytes_of_files: int, files: int, share: int = 1) -> bool:
+    """Whether files are so small that threads rewrite or copy them where the command runs; see `LOCAL_OPTIMIZE_CONF`.
+
+    Parameters
+    ----------
+    share
+        Only such a part of the bound counts, where more is held in memory at a time.
+
+    Raises
+    ------
+    InvalidOptionError
+        The bound is no size.
+    """
+    most = size(spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE) // share
+    return bytes_of_files + _OPEN_BYTES * files <= most

@@ -26,7 +26,7 @@ from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.spark.base.kinds.frames import run_tasks
 from delta_ds.spark.base.progress import tasks_counted
-from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size
+from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, is_little, size
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.errors.translation import as_delta_error
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-_OPEN_BYTES = 64 << 10
 _Answer = TypeVar("_Answer")
 
 
@@ -142,12 +141,14 @@ def _or_spark(work: Callable[[], _Answer]) -> _Answer:
 
 def _is_local(target: DmlTarget, rewrite: FileRewrite) -> bool:
     """Whether threads of this process do it; see `LOCAL_OPTIMIZE_CONF`."""
-    most = size(target.spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
-    if not most or not target.engine.jobs.runs_small_jobs():
+    if (
+        not size(target.spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
+        or not target.engine.jobs.runs_small_jobs()
+    ):
         return False
     if target.engine.jobs.runs_tasks_here():
         return True
-    return sum(piece.size + _OPEN_BYTES for piece in rewrite.files.values()) <= most
+    return is_little(target.spark, sum(piece.size for piece in rewrite.files.values()), len(rewrite.files))
 
 
 def _groups(rewrite: FileRewrite, tasks: int) -> list[list[int]]:

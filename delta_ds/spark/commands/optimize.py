@@ -33,7 +33,7 @@ from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.session_facts import engine_info, facts_of
 from delta_ds.spark.base.progress import work_of
-from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size
+from delta_ds.spark.base.session_conf import is_little
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.arguments import public_methods
@@ -307,10 +307,10 @@ def _is_local(spark: SparkSession, plan: OptimizePlan) -> bool:
     """Whether so little is to be rewritten that a job costs more than it brings; see `LOCAL_OPTIMIZE_CONF`."""
     if not engine_of(spark).jobs.runs_small_jobs():
         return False
-    most = size(spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
-    if plan.curve is not None:  # all rows of a bin are in memory then
-        most //= _ORDERED_IN_MEMORY
-    return sum(files.size + _OPEN_BYTES * len(files.slices) for files in plan.bins) <= most
+    # With a curve all rows of a bin are in memory.
+    share = 1 if plan.curve is None else _ORDERED_IN_MEMORY
+    files = sum(len(files.slices) for files in plan.bins)
+    return is_little(spark, sum(files.size for files in plan.bins), files, share)
 
 
 def _can_tasks(spark: SparkSession, plan: OptimizePlan) -> bool:

@@ -110,9 +110,8 @@ def _nested_constant(clause: RowExpression, data_type: DataType, timezone: str) 
 
     def column(trees: Sequence[Expression], part: DataType) -> pa.Array:
         if part == STRING and len({_kind_of(tree) for tree in trees if not _is_null(tree)}) > 1:
-            raise clause.refusal(
-                "values of several types that become text"
-            )  # Spark makes one type of them first
+            # Spark makes one type of them first.
+            raise clause.refusal("values of several types that become text")
         values = [_constant(replace(clause, tree=tree), part, timezone) for tree in trees]
         storage = arrow_type(part)
         return pa.concat_arrays(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,13 +37,7 @@ from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import map_in_arrow, run_tasks
 from delta_ds.spark.base.schema import from_spark, quoted
-from delta_ds.spark.base.session_conf import (
-    ARROW_WRITE_CONF,
-    LOCAL_OPTIMIZE_CONF,
-    LOCAL_OPTIMIZE_SIZE,
-    is_off,
-    size,
-)
+from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF, is_little, is_off
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative, compile_class
 from delta_ds.spark.engines.classic.row_columns import stored_rows
 from delta_ds.spark.errors.translation import as_delta_error
@@ -75,12 +69,17 @@ _SIGN = "waiting"
 _COMMIT_PROTOCOL = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 
 
+class OnlySparkError(NotPlainError):
+    """The session leaves writes of any rows to Spark."""
+
+
 @dataclass(frozen=True)
 class PlainFiles:
-    """Rows that are Parquet files: their columns, and for each task its splits."""
+    """Rows that are Parquet files: their columns, for each task its splits, and whether threads do without tasks."""
 
     columns: ParquetColumns
     tasks: tuple[tuple[Split, ...], ...]
+    in_threads: bool
 
 
 def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
@@ -97,10 +96,12 @@ def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
     ------
     NotPlainError
         They are more than that, or the write does more than to store them.
+    OnlySparkError
+        The session leaves writes of any rows to Spark.
     """
+    _check_writing(df)
     if plan.joins_small_files:
         raise NotPlainError("small files are joined before they are written")
-    _check_writing(df)
     _check_reading(df)
     _check_rows(df, plan)
     jvm = Jvm.of(df.sparkSession)
@@ -114,11 +115,12 @@ def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
     if "reason" in found:
         raise NotPlainError(found["reason"])
     columns = ParquetColumns(from_spark(df.schema), tuple(found["sources"]))
-    tasks = tuple(tuple(_split(plan, *split) for split in task) for task in found["tasks"])
-    files = PlainFiles(columns, tuple(task for task in tasks if task))
-    if not _is_little(df, files) and (problem := tasks_problem(df.sparkSession)) is not None:
-        raise NotPlainError(problem)
-    return files
+    tasks = tuple(filter(None, (tuple(_split(plan, *split) for split in task) for task in found["tasks"])))
+    splits = [split for task in tasks for split in task]
+    in_threads = is_little(df.sparkSession, sum(split.length for split in splits), len(splits))
+    if not in_threads:
+        check_tasks(df)
+    return PlainFiles(columns, tasks, in_threads)
 
 
 def _split(plan: WritePlan, url: str, start: int, length: int, size: int) -> Split:
@@ -139,18 +141,18 @@ def _check_reading(df: DataFrame) -> None:
 def _check_writing(df: DataFrame) -> None:
     spark = df.sparkSession
     if is_off(spark, ARROW_WRITE_CONF):
-        raise NotPlainError(f"{ARROW_WRITE_CONF} is false")
+        raise OnlySparkError(f"{ARROW_WRITE_CONF} is false")
     if str(spark.sparkContext.getConf().get("spark.speculation", "false")).lower() != "false":
-        raise NotPlainError("files of attempts that came too late would stay")
+        raise OnlySparkError("files of attempts that came too late would stay")
     session: JavaObject = spark._jsparkSession
     if session.sessionState().conf().fileCommitProtocolClass() != _COMMIT_PROTOCOL:
-        raise NotPlainError("the session has a commit protocol of its own")
+        raise OnlySparkError("the session has a commit protocol of its own")
     if not session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.").isEmpty():
-        raise NotPlainError("Hadoop's configuration says how Parquet files are written")
+        raise OnlySparkError("Hadoop's configuration says how Parquet files are written")
     # Who is told of queries is told what they read and write.
     for listener in session.listenerManager().listListeners():
         if not str(listener.getClass().getName()).startswith(_OF_SPARK):
-            raise NotPlainError("the session has listeners of queries")
+            raise OnlySparkError("the session has listeners of queries")
 
 
 def _check_rows(df: DataFrame, plan: WritePlan) -> None:
@@ -187,10 +189,10 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
     read: Counter[str] = Counter()
     there: dict[str, set[int]] = {}
     write = partial(_write_rows_of, plan, found, folder)
-    little = _is_little(df, found)
-    for result, rows in (
-        _in_threads(write, plan, found) if little else _in_tasks(write, df, plan, found, folder)
-    ):
+    written = (
+        _in_threads(write, plan, found) if found.in_threads else _in_tasks(write, df, plan, found, folder)
+    )
+    for result, rows in written:
         if isinstance(result, str):
             raise NotPlainError(result)
         results.append(result)
@@ -199,20 +201,13 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
             there.setdefault(path, set()).add(of)
     if any(sizes != {read[path]} for path, sizes in there.items()):
         raise NotPlainError("a file has changed meanwhile")
-    return _together(results, plan, folder)
+    if not found.in_threads:
+        _discard_others(plan, folder, results)
+    return _together(results, plan)
 
 
-def check_computed(df: DataFrame, plan: WritePlan) -> None:
-    """Check that tasks write computed rows in less time than Spark's writer, and as well.
-
-    Raises
-    ------
-    NotPlainError
-        They do not: the table has no partitions, or the session asks for what only Spark's writer does.
-    """
-    if not plan.files.partition_columns:
-        raise NotPlainError("the table has no partitions")
-    _check_writing(df)
+def check_tasks(df: DataFrame) -> None:
+    """Check that tasks can write rows; raises `NotPlainError`."""
     if (problem := tasks_problem(df.sparkSession)) is not None:
         raise NotPlainError(problem)
 
@@ -236,7 +231,8 @@ def write_computed(df: DataFrame, plan: WritePlan, folder: str) -> TaskResult:
     with _waiting(plan, folder) as sign:
         write = partial(write_rows, plan.of_stored_rows, folder=folder, sign=sign)
         results: list[TaskResult] = run_tasks(rows, write)
-    return _together(results, plan, folder)
+    _discard_others(plan, folder, results)
+    return _together(results, plan)
 
 
 @contextmanager
@@ -255,19 +251,23 @@ def _waiting(plan: WritePlan, folder: str) -> Iterator[WriteSign]:
         sign.remove()
 
 
-def _together(results: Iterable[TaskResult], plan: WritePlan, folder: str) -> TaskResult:
-    """What all tasks have written; the files of attempts that failed, which no result names, are deleted."""
-    known = list(results)
-    adds = [add for result in known for add in result.adds]
-    named = {add["path"] for add in adds}
-    found = plan.storage.list_below(folder)
-    there = (
+def _discard_others(plan: WritePlan, folder: str, results: Iterable[TaskResult]) -> None:
+    """Delete what attempts that failed have left in the folder, which no result names."""
+    named = {path for result in results for path in result.paths}
+    found = (
         encode(path)
-        for entries in found
+        for entries in plan.storage.list_below(folder)
         for path in entries.filter(pc.invert(entries["is_folder"]))["path"].to_pylist()
     )
-    discard(plan.storage, [path for path in there if path not in named])
-    return TaskResult(adds=adds, rows=sum(result.rows for result in known), timezone=plan.rows.timezone)
+    discard(plan.storage, [path for path in found if path not in named])
+
+
+def _together(results: Sequence[TaskResult], plan: WritePlan) -> TaskResult:
+    return TaskResult(
+        adds=[add for result in results for add in result.adds],
+        rows=sum(result.rows for result in results),
+        timezone=plan.rows.timezone,
+    )
 
 
 def _check_first(plan: WritePlan, found: PlainFiles) -> None:
@@ -280,13 +280,6 @@ def _check_first(plan: WritePlan, found: PlainFiles) -> None:
 
 # What a task wrote, or why it could not; of each file the rows that were taken, and those that it has.
 _Written = tuple["TaskResult | str", dict[str, tuple[int, int]]]
-_OPEN_BYTES = 64 << 10
-
-
-def _is_little(df: DataFrame, found: PlainFiles) -> bool:
-    """Whether a job costs more than it brings; see `LOCAL_OPTIMIZE_CONF`."""
-    most = size(df.sparkSession, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
-    return sum(split.length + _OPEN_BYTES for task in found.tasks for split in task) <= most
 
 
 def _in_threads(write: Callable[[int], _Written], plan: WritePlan, found: PlainFiles) -> list[_Written]:

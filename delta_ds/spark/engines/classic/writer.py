@@ -41,7 +41,8 @@ from delta_ds.spark.base.table_names import check_path, path_option
 from delta_ds.spark.engines.classic.hadoop import file_system, hadoop_root
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
 from delta_ds.spark.engines.classic.plain_files import (
-    check_computed,
+    OnlySparkError,
+    check_tasks,
     find_plain_files,
     write_computed,
     write_plain_files,
@@ -216,10 +217,11 @@ def _stage_by_arrow(
 def _arrow_writer(df: DataFrame, plan: WritePlan, folder: str) -> Callable[[], TaskResult]:
     try:
         return partial(write_plain_files, df, plan, find_plain_files(df, plan), folder)
-    except NotPlainError:
-        if not plan.files.partition_columns:
+    except NotPlainError as why:
+        # Without partitions Spark's writer needs less.
+        if isinstance(why, OnlySparkError) or not plan.files.partition_columns:
             raise
-    check_computed(df, plan)
+    check_tasks(df)
     return partial(write_computed, df, plan, folder)
 
 
