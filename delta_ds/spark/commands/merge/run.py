@@ -235,9 +235,10 @@ class _Merge:
         engine, given = self._target.engine, self._given
         expected = engine.frames.estimated_bytes(given)
         if expected is not None and expected <= most:
-            rows = (
-                given.toArrow() if engine.frames.is_constant(given) else engine.frames.arrow_rows(given, most)
-            )
+            snapshot = self._target.snapshot
+            assert snapshot is not None  # Arrow reads where the log is
+            constant = engine.frames.is_constant(given)
+            rows = given.toArrow() if constant else engine.frames.arrow_rows(given, snapshot.storage, most)
         else:  # it may have to be computed for Spark: once is enough
             self._kept = kept = materialize_source(given, replicated=self._replicated)
             stats = source_stats(kept, [])
