@@ -26,9 +26,9 @@ from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.spark.base.kinds.frames import run_tasks
 from delta_ds.spark.base.progress import tasks_counted
-from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, is_little, size
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.explain import end_if_explained
+from delta_ds.spark.commands.rows import in_threads
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.errors.translation import as_delta_error
 
@@ -143,15 +143,8 @@ def _or_spark(work: Callable[[], _Answer]) -> _Answer:
 
 
 def _is_local(target: DmlTarget, rewrite: FileRewrite) -> bool:
-    """Whether threads of this process do it; see `LOCAL_OPTIMIZE_CONF`."""
-    if (
-        not size(target.spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
-        or not target.engine.jobs.runs_small_jobs()
-    ):
-        return False
-    if target.engine.jobs.runs_tasks_here():
-        return True
-    return is_little(target.spark, sum(piece.size for piece in rewrite.files.values()), len(rewrite.files))
+    size = sum(piece.size for piece in rewrite.files.values())
+    return in_threads(target.spark, target.engine.jobs, size, len(rewrite.files))
 
 
 def _groups(rewrite: FileRewrite, tasks: int) -> list[list[int]]:
