@@ -16,11 +16,10 @@ from delta_ds.spark.api.builder import DeltaTableBuilder
 from delta_ds.spark.api.description import TableDescription
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.commands.handle import open_handle, open_name
-from delta_ds.spark.engines.arguments import public_methods
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
 from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ServerLog, ask, fetch, open_log, run
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.reading import read
 

@@ -24,8 +24,7 @@ from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
-from delta_ds.spark.base.kinds.frames import run_tasks
-from delta_ds.spark.base.progress import tasks_counted
+from delta_ds.spark.base.kinds.frames import run_tasks, tasks_counted
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, is_little, size
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark

@@ -41,9 +41,8 @@ from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.redaction import redacted
-from delta_ds.spark.base.kinds.frames import frame_of, run_tasks
+from delta_ds.spark.base.kinds.frames import frame_of, run_tasks, tasks_counted, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info
-from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden

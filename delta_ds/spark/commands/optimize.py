@@ -30,16 +30,14 @@ from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import TIME_ZONE, USER_METADATA
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds.environment import tasks_problem
-from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.frames import frame_of, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info, facts_of
-from delta_ds.spark.base.progress import work_of
 from delta_ds.spark.base.session_conf import is_little
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
-from delta_ds.spark.engines.arguments import public_methods
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
 from delta_ds.spark.engines.connect.connect_bridge import fetch, run
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

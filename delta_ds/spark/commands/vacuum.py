@@ -23,9 +23,8 @@ from delta_ds.kernel.commands.maintain import (
 from delta_ds.kernel.commands.vacuum.inventory import COLUMNS
 from delta_ds.kernel.format.operations import COMPUTE_STATS, VACUUM_END
 from delta_ds.kernel.format.options.settings import RETENTION_CHECK, VACUUM_LOGGING
-from delta_ds.spark.base.kinds.frames import frame, nothing
+from delta_ds.spark.base.kinds.frames import frame, nothing, progress_of
 from delta_ds.spark.base.kinds.session_facts import engine_info
-from delta_ds.spark.base.progress import progress_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.commands.optimize import optimize_files, session_request

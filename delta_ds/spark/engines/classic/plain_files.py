@@ -27,9 +27,8 @@ from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.files.rows.casts import match_names
 from delta_ds.kernel.files.write.write_spec import encode
-from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS
-from delta_ds.kernel.format.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, VOID
+from delta_ds.kernel.format.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, VOID, is_nested
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, ParquetColumns, Split, SplitRows
 from delta_ds.kernel.transaction.write.task import TaskResult, WriteSign, write_rows

@@ -279,10 +279,13 @@ class Classic:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.expressions = ClassicExpressions(spark)
         self.frames = ClassicFrames(spark)
         self.jobs = ClassicJobs(spark)
         self.writes = ClassicWrites(spark)
+
+    @property
+    def expressions(self) -> ClassicExpressions:
+        return ClassicExpressions(self._spark)
 
     def read(
         self, options: Mapping[str, str], schema: SparkStructType | None, insert: InsertRows
