@@ -16,7 +16,7 @@ from delta_ds.spark.base.session_conf import CLIENT_CALLS, CLIENT_CALLS_CONF
 from delta_ds.spark.commands.at_server import OF_TABLE, Received
 from delta_ds.spark.commands.delete import run_delete
 from delta_ds.spark.commands.handle import Handle, open_handle
-from delta_ds.spark.commands.merge.clauses import Clause
+from delta_ds.spark.commands.merge.plan import Clause
 from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.commands.update import run_update
 from delta_ds.spark.engines.classic.jvm import Jvm, compile_class

@@ -1,4 +1,4 @@
-"""DataFrames of rows on the driver, DataFrames through Python tasks on Arrow batches, and how their progress is shown."""
+"""DataFrames of rows on the driver, DataFrames through Python tasks on Arrow batches, and how far their stages are."""
 
 from __future__ import annotations
 

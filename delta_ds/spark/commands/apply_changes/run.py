@@ -13,7 +13,7 @@ from delta_ds.spark.base.schema import from_spark, quoted
 from delta_ds.spark.commands.apply_changes import type2
 from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, SEQUENCE, Asked, Spec, settled
 from delta_ds.spark.commands.handle import Handle, open_handle
-from delta_ds.spark.commands.merge.clauses import Clause
+from delta_ds.spark.commands.merge.plan import Clause
 from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.engines.connect.connect_bridge import fetch
 from delta_ds.spark.engines.seam.choice import engine_of

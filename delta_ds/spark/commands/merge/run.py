@@ -33,7 +33,6 @@ from delta_ds.spark.commands.merge.by_arrow import (
     kernel_merge,
     merge_by_arrow,
 )
-from delta_ds.spark.commands.merge.clauses import Clause, check_clauses, expressions_of
 from delta_ds.spark.commands.merge.outcome import (
     Outcome,
     counted,
@@ -42,7 +41,14 @@ from delta_ds.spark.commands.merge.outcome import (
     row_scope,
     several_match,
 )
-from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
+from delta_ds.spark.commands.merge.plan import (
+    Clause,
+    MergePlan,
+    check_clauses,
+    expressions_of,
+    history_parameters,
+    plan_merge,
+)
 from delta_ds.spark.commands.merge.rows import (
     CODES,
     Sides,

@@ -95,7 +95,7 @@ def stream_reader(
     try:
         from delta_ds.spark.engines.portable.streaming.spark42_reader import Spark42StreamReader as reader
     except ImportError:
-        from delta_ds.spark.engines.portable.streaming.spark41_reader import Spark41StreamReader as reader
+        from delta_ds.spark.engines.portable.streaming.reader import Spark41StreamReader as reader
     return reader(begin, schema, tasks_of(options))
 
 
