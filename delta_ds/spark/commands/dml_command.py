@@ -90,7 +90,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         says so. Where queries are seen to read tables, that counts instead.
     repeatable
         Whether the command is a pure function of the table, so that it may be done again after a conflict; see
-        `retries`. The command says so.
+        `run_command`. The command says so.
 
     Raises
     ------

@@ -20,11 +20,12 @@ from delta_ds.kernel.format.expressions.arrays import (
     TRUE,
     UNKNOWN,
     array_of,
+    compare,
     scalar_of,
     spread,
     values_of,
 )
-from delta_ds.kernel.format.expressions.casts import Value, cast_value, compare
+from delta_ds.kernel.format.expressions.casts import Value, cast_value
 from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, INTEGRAL
 from delta_ds.kernel.format.expressions.tree import (
     Call,

@@ -25,7 +25,8 @@ from delta_ds.spark.engines.classic.jvm import GeneratesNumbers, Jvm, NotNative
 from delta_ds.spark.engines.classic.projection import ColumnAt, InsertedAt, Projected, project
 from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows
 from delta_ds.spark.engines.classic.scan import numbered_rows
-from delta_ds.spark.engines.classic.writer import refresh_cached_rows, stage
+from delta_ds.spark.engines.classic.snapshot_isolation import refresh_cached_rows
+from delta_ds.spark.engines.classic.writer import stage
 from delta_ds.spark.engines.seam.classic_expressions import ClassicExpressions
 from delta_ds.spark.engines.seam.engine import CLASSIC
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
