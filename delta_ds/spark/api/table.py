@@ -811,7 +811,7 @@ class DeltaTable(TableDescription, Shown):
         >>> table.toDF().count()
         2
         """
-        from delta_ds.spark.commands.restore import run_restore
+        from delta_ds.spark.commands.clone import run_restore
 
         return run_restore(self._handle, version=version)
 
@@ -837,7 +837,7 @@ class DeltaTable(TableDescription, Shown):
         >>> table.toDF().count()
         4
         """
-        from delta_ds.spark.commands.restore import run_restore
+        from delta_ds.spark.commands.clone import run_restore
 
         return run_restore(self._handle, timestamp=timestamp)
 

@@ -34,7 +34,7 @@ from delta_ds.spark.engines.seam.expressions import Resolved
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.commands.dml.rewritten import Rewritten
+    from delta_ds.kernel.commands.dml.candidates import Rewritten
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.dml_target import DmlTarget

@@ -36,8 +36,7 @@ from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-    from delta_ds.kernel.commands.dml.rewritten import Rewritten
+    from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten
     from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.handle import Handle
     from delta_ds.spark.engines.seam.expressions import Resolved

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.commands.dml.candidates import distinct
 from delta_ds.kernel.commands.dml.plan import special_columns
-from delta_ds.kernel.commands.dml.rewritten import distinct
 from delta_ds.kernel.commands.merge.clauses import Clause, When
 from delta_ds.kernel.commands.merge.resolver import ResolvedClause, Resolver
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Sides

@@ -26,6 +26,7 @@ from delta_ds.conditions.schema import (
     METADATA_MISMATCH_UNKNOWN_COLUMNS,
 )
 from delta_ds.exceptions import InvariantViolationError, PredicateError, SchemaError
+from delta_ds.kernel.base.nested_arrays import over, plain_lists, plain_maps
 from delta_ds.kernel.files.read import primitive_conversion
 from delta_ds.kernel.files.read.column_conversion import struct_array
 from delta_ds.kernel.format.expressions import casts
@@ -49,7 +50,6 @@ from delta_ds.kernel.format.schema.types import (
     is_nested,
 )
 from delta_ds.kernel.format.values.calendars import Rebase
-from delta_ds.kernel.format.values.list_layout import over, plain_lists, plain_maps
 from delta_ds.records import dataclass
 
 Converter = Callable[[pa.Array], pa.Array]

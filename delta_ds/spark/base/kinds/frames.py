@@ -11,7 +11,7 @@ from delta_ds.kernel.base.work import Work, silence
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds.environment import own_python
 from delta_ds.spark.base.kinds.kind import is_connect
-from delta_ds.spark.base.same_version import OfThisVersion
+from delta_ds.spark.base.processes import OfThisVersion
 from delta_ds.spark.base.schema import quoted
 
 if TYPE_CHECKING:

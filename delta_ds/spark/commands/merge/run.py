@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_ds.events.commands import MERGE_BEGINS_ANEW
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten
 from delta_ds.kernel.commands.dml.changed_rows import FILE, SOURCE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, special_columns
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.settings import AUTO_MERGE

@@ -19,8 +19,7 @@ from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import replace
 from delta_ds.spark.base import schema as schemas
-from delta_ds.spark.base.same_version import same_version
-from delta_ds.spark.base.timezone import task_time_zone
+from delta_ds.spark.base.processes import same_version, task_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
 
 if TYPE_CHECKING:
