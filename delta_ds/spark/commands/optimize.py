@@ -36,7 +36,7 @@ from delta_ds.spark.base.session_conf import is_little
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
-from delta_ds.spark.engines.connect.connect_bridge import fetch, run
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.engines.seam.choice import engine_of
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def optimize_files(handle: Handle, request: OptimizeRequest) -> dict[str, Any]:
     started = time_ns() // 1_000_000
     with work_of(spark, operations.OPTIMIZE.name, handle.where) as work:
         with work.phase("planning"):
-            plan, server_cores = fetch(log, _plan_on_server, request)
+            plan, server_cores = ask(log, _plan_on_server, request)
         cores, adds = _carry_out(handle, plan, server_cores, work)
     return result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
 

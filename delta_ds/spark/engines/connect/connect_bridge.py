@@ -176,11 +176,6 @@ def ask(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
     return function(log, *arguments, **keywords)
 
 
-def fetch(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """As `ask`, where the answer is a value of this package."""
-    return ask(log, function, *arguments, **keywords)
-
-
 def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
     """Call `function(log, ...)`, wherever the log is; see `ServerLog.run`."""
     if isinstance(log, ServerLog):
