@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StructType as SparkStructType
-
 from delta_ds.conditions.record import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.schema import (
     ALL_PARTITION_COLUMNS,
@@ -279,6 +277,8 @@ def _split(stated: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _schema(definition: _Definition) -> StructType:
+    from pyspark.sql.types import StructType as SparkStructType
+
     schema = to_kernel(SparkStructType.fromJson(json.loads(definition.schema)).fields)
     generated = dict(definition.generated)
     identities = {column[0]: column[1:] for column in definition.identities}
@@ -339,6 +339,8 @@ def check_layout(
     SchemaError
         As above; nothing was written.
     """
+    from pyspark.sql.types import StructType as SparkStructType
+
     columns = from_spark(SparkStructType.fromJson(json.loads(schema)))
     paths = []
     for column in clustering:
