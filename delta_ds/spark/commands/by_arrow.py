@@ -15,17 +15,15 @@ import numpy as np
 
 from delta_ds.exceptions import InvariantViolationError, PredicateError
 from delta_ds.kernel.base.work import Work
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten, together
 from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
 from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import Task, rewrite_in_threads
 from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite, plan_file_rewrite
-from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
-from delta_ds.spark.base.kinds.frames import run_tasks
-from delta_ds.spark.base.progress import tasks_counted
+from delta_ds.spark.base.kinds.frames import run_tasks, tasks_counted
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.explain import end_if_explained
 from delta_ds.spark.commands.rows import in_threads

@@ -30,15 +30,13 @@ from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import TIME_ZONE, USER_METADATA
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds.environment import tasks_problem
-from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.frames import frame_of, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info, facts_of
-from delta_ds.spark.base.progress import work_of
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import in_threads, staging
-from delta_ds.spark.engines.arguments import public_methods
-from delta_ds.spark.engines.connect.connect_bridge import fetch, run
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -253,7 +251,7 @@ def optimize_files(handle: Handle, request: OptimizeRequest) -> dict[str, Any]:
     started = time_ns() // 1_000_000
     with work_of(spark, operations.OPTIMIZE.name, handle.where) as work:
         with work.phase("planning"):
-            plan, server_cores = fetch(log, _plan_on_server, request)
+            plan, server_cores = ask(log, _plan_on_server, request)
         cores, adds = _carry_out(handle, plan, server_cores, work)
     return result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
 

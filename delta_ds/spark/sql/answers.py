@@ -53,17 +53,18 @@ from delta_ds.spark.session.catalog.tables import (
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.client_calls import answer_call
-from delta_ds.spark.sql.create import create_like, create_table
+from delta_ds.spark.sql.create import check_layout, create_like, create_table
 from delta_ds.spark.sql.dml import insert
-from delta_ds.spark.sql.layout import check_layout
-from delta_ds.spark.sql.partitions import (
+from delta_ds.spark.sql.show import (
+    SHOW_CREATE,
+    SHOW_CREATE_COLUMNS,
     SHOW_PARTITIONS,
     TRUNCATE_PARTITION,
     partition_columns,
     refuse_truncate,
+    show_create,
     show_partitions,
 )
-from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name

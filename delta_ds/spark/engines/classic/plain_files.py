@@ -26,7 +26,6 @@ from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.files.rows.casts import match_names
 from delta_ds.kernel.files.write.write_spec import encode
-from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.format.schema.types import (
     DATE,
@@ -36,6 +35,7 @@ from delta_ds.kernel.format.schema.types import (
     VOID,
     StructType,
     arrow_schema,
+    is_nested,
 )
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.write.parquet_source import (

@@ -27,7 +27,8 @@ from delta_ds.spark.engines.classic.plain_files import read_plain_files
 from delta_ds.spark.engines.classic.projection import ColumnAt, InsertedAt, Projected, project
 from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows
 from delta_ds.spark.engines.classic.scan import numbered_rows
-from delta_ds.spark.engines.classic.writer import refresh_cached_rows, stage
+from delta_ds.spark.engines.classic.snapshot_isolation import refresh_cached_rows
+from delta_ds.spark.engines.classic.writer import stage
 from delta_ds.spark.engines.seam.classic_expressions import ClassicExpressions
 from delta_ds.spark.engines.seam.engine import CLASSIC
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
@@ -290,10 +291,13 @@ class Classic:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.expressions = ClassicExpressions(spark)
         self.frames = ClassicFrames(spark)
         self.jobs = ClassicJobs(spark)
         self.writes = ClassicWrites(spark)
+
+    @property
+    def expressions(self) -> ClassicExpressions:
+        return ClassicExpressions(self._spark)
 
     def read(
         self, options: Mapping[str, str], schema: SparkStructType | None, insert: InsertRows
