@@ -236,7 +236,11 @@ def session_request(spark: SparkSession) -> OptimizeRequest:
         A value that a setting does not take.
     """
     facts = facts_of(spark)
-    return OptimizeRequest(settings=settings_of(facts.settings), timezone=facts.settings[TIME_ZONE])
+    return OptimizeRequest(
+        settings=settings_of(facts.settings),
+        timezone=facts.settings[TIME_ZONE],
+        exact_names=facts.case_sensitive,
+    )
 
 
 def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:

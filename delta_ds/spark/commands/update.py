@@ -145,8 +145,8 @@ class _Update:
 
     def _by_arrow(self, condition: Resolved | None, files: CandidateFiles, attempt: ByArrow) -> Rewritten:
         target, operation = self._target, operations.UPDATE.name
-        if target.facts.store_assignment != ANSI_POLICY:
-            raise OnlySpark(f"values are stored by the policy {target.facts.store_assignment}")
+        if target.facts.command_assignment != ANSI_POLICY:
+            raise OnlySpark(f"values are stored by the policy {target.facts.command_assignment}")
         values = []
         for name, value in self._resolved:
             path = target_path(target.schema, name, target.handle.where, operation, target.handle.alias)

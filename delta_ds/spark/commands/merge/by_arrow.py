@@ -111,8 +111,8 @@ def kernel_merge(target: DmlTarget, sides: Sides, special: SpecialColumns) -> ke
     OnlySpark
         It holds what only Spark evaluates, or what the kernel may do otherwise.
     """
-    if target.facts.store_assignment != ANSI_POLICY:
-        raise OnlySpark(f"values are stored by the policy {target.facts.store_assignment}")
+    if target.facts.command_assignment != ANSI_POLICY:
+        raise OnlySpark(f"values are stored by the policy {target.facts.command_assignment}")
     translation = _Translation(target, sides, special)
     plan = sides.plan
     for field in target.schema:

@@ -98,7 +98,7 @@ class StoreCast:
     def of(cls, target: DmlTarget, *, evolve: bool = False) -> StoreCast:
         """The casts of a command."""
         facts, without_ansi = target.facts, target.engine.expressions.cast_without_ansi
-        return cls(target.handle.where, evolve, facts.store_assignment, without_ansi, facts.case_sensitive)
+        return cls(target.handle.where, evolve, facts.command_assignment, without_ansi, facts.case_sensitive)
 
     def null(self, kind: DataType) -> Column:
         """The null of a type."""

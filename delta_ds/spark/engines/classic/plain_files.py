@@ -19,13 +19,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_ds.conditions.session import PYTHON_WORKERS_WITHOUT_PACKAGE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.files.rows.casts import match_names
-from delta_ds.kernel.files.write.write_spec import encode
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.format.schema.types import (
     DATE,
@@ -37,7 +35,6 @@ from delta_ds.kernel.format.schema.types import (
     arrow_schema,
     is_nested,
 )
-from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.write.parquet_source import (
     NotPlainError,
     ParquetColumns,
@@ -78,8 +75,6 @@ _READING_MOMENTS = {
 }
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _OF_SPARK = "org.apache.spark.sql."
-# The file in the folder of a write by which its tasks know that it counts.
-_SIGN = "waiting"
 # The commit protocol of a session that sets none.
 _COMMIT_PROTOCOL = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 
@@ -284,7 +279,7 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
         reads.append(rows)
     check_whole(reads)
     if not found.in_threads:
-        _discard_others(plan, folder, results)
+        WriteSign.of(plan.storage, folder).discard_others(results)
     return _together(results, plan)
 
 
@@ -313,14 +308,14 @@ def write_computed(df: DataFrame, plan: WritePlan, folder: str) -> TaskResult:
     with _waiting(plan, folder) as sign:
         write = partial(write_rows, plan.of_stored_rows, folder=folder, sign=sign)
         results: list[TaskResult] = run_tasks(rows, write)
-    _discard_others(plan, folder, results)
+    sign.discard_others(results)
     return _together(results, plan)
 
 
 @contextmanager
 def _waiting(plan: WritePlan, folder: str) -> Iterator[WriteSign]:
     """For what tasks write within the block; without this package they leave it to Spark."""
-    sign = WriteSign(plan.storage, f"{folder}/{_SIGN}")
+    sign = WriteSign.of(plan.storage, folder)
     sign.put()
     try:
         yield sign
@@ -331,17 +326,6 @@ def _waiting(plan: WritePlan, folder: str) -> Iterator[WriteSign]:
         raise
     finally:
         sign.remove()
-
-
-def _discard_others(plan: WritePlan, folder: str, results: Iterable[TaskResult]) -> None:
-    """Delete what attempts that failed have left in the folder, which no result names."""
-    named = {path for result in results for path in result.paths}
-    found = (
-        encode(path)
-        for entries in plan.storage.list_below(folder)
-        for path in entries.filter(pc.invert(entries["is_folder"]))["path"].to_pylist()
-    )
-    discard(plan.storage, [path for path in found if path not in named])
 
 
 def _together(results: Sequence[TaskResult], plan: WritePlan) -> TaskResult:

@@ -122,3 +122,33 @@ def test_fields_of_structs_and_elements_follow_the_policy(
                 table.update(set=values)
     (row,) = table.toDF().collect()
     assert (row.s.b, row.a) == ((44, [44, 2]) if policy == "LEGACY" else (1, [1]))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("policy", ["ANSI", "LEGACY", "STRICT"])
+@pytest.mark.parametrize("ansi", [True, False])
+def test_commands_go_by_ansi_instead_where_the_session_says_so(
+    spark: SparkSession, tmp_path: Path, ansi: bool, policy: str
+) -> None:
+    expected = {(of, column, value): found for of, column, value, found in CASES}
+    found, wanted = {}, {}
+    setting = "spark.databricks.delta.updateAndMergeCastingFollowsAnsiEnabledFlag"
+    for number, (way, column, value) in enumerate(
+        (way, column, value)
+        for way in ("UPDATE", "MERGE *")
+        for column, value in (("i", "'abc'"), ("b", "300"))
+    ):
+        path = str(tmp_path / str(number))
+        spark.sql(_source("k", "1", 1)).write.format("pydelta").save(path)
+        with _session(spark, policy, ansi):
+            spark.conf.set(setting, "true")
+            try:
+                WAYS[way](spark, path, column, value)
+            except (DeltaError, PySparkException):
+                found[way, column] = REFUSED
+            else:
+                found[way, column] = DeltaTable.forPath(spark, path).toDF().collect()[0][column]
+            finally:
+                spark.conf.unset(setting)
+        wanted[way, column] = expected["ANSI" if ansi else "LEGACY", column, value]
+    assert found == wanted
