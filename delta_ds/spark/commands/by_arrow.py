@@ -28,6 +28,7 @@ from delta_ds.spark.base.kinds.frames import run_tasks
 from delta_ds.spark.base.progress import tasks_counted
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, is_little, size
 from delta_ds.spark.commands.dml_target import DmlTarget
+from delta_ds.spark.commands.explain import end_if_explained
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.errors.translation import as_delta_error
 
@@ -93,6 +94,8 @@ class ByArrow:
         rewrite: FileRewrite = target.ask(
             partial(plan_file_rewrite, repeated=repeated), self.plan, files, tuple(actions)
         )
+        place = "threads of the driver" if _is_local(target, rewrite) else "tasks of Spark"
+        end_if_explained(target, f"found by Arrow in {place}", files)
         found = _or_spark(lambda: self._run(rewrite, task))
         if found.result.paths:
             self.results.append(found.result)

@@ -47,6 +47,7 @@ from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
+from delta_ds.spark.commands.explain import end_if_explained
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
@@ -259,6 +260,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             with self.target.as_it_was_after(OnlySpark):
                 answer = work(attempt)
         except OnlySpark as why:
+            end_if_explained(self.target, "found by a query of Spark", reason=why.reason)
             where, reason = self.target.handle.where, redacted(why.reason)
             ROWS_FOUND_BY_SPARK.log(table=where, operation=self.operation, reason=reason)
             if began:
@@ -345,6 +347,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         user_metadata: str | None = None,
     ) -> None:
         """Commit what was written; arguments as of `DmlCommand`. None of `user_metadata`: as the session says."""
+        if removed and not self._results:
+            end_if_explained(self.target, f"all of {len(removed)} files, which are not read")
         settings = self.target.facts.settings
         change = DmlCommand(
             operation=self.operation,

@@ -29,6 +29,7 @@ from delta_ds.spark.base.sql_grammar.grammar import parse
 from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
 from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
+from delta_ds.spark.commands.explain import explained
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.engines.classic.jvm import Jvm, java_error
 from delta_ds.spark.engines.connect.log_calls import missing_at_path
@@ -379,6 +380,10 @@ def _run(spark: SparkSession, kind: str, what: JavaObject) -> JavaValue | None:
     return None if answer is None else answer._jdf
 
 
+def _explain(spark: SparkSession, kind: str, what: JavaObject) -> str:
+    return explained(lambda: _COMMANDS[kind](spark, what))
+
+
 _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] = {
     DELETE.name: dml.delete,
     UPDATE.name: dml.update,
@@ -423,4 +428,5 @@ _ANSWERS: Mapping[str, Callable[..., object]] = {
     "feed_of_name": feed_of_name,
     "answer": _answer,
     "run": _run,
+    "explain": _explain,
 }

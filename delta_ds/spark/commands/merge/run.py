@@ -26,6 +26,7 @@ from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.by_arrow import ByArrow
 from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.dml_target import DmlTarget
+from delta_ds.spark.commands.explain import end_if_explained
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.by_arrow import (
     Matches,
@@ -220,6 +221,8 @@ class _Merge:
         plan = kernel_merge(target, sample, self._special)
         if self._changes_rows and all(clause.clause.inserts for clause in plan.clauses):
             raise OnlySpark("a clause that changes nothing")
+        bound = f"if the source, which Spark computes once, has at most {most} bytes"
+        end_if_explained(target, f"found by Arrow, {bound}; else by a query of Spark")
         source = computed_source(target, lambda: self._source_rows(most), self._given, most)
         matches = Matches(plan, source, sees_all=not target.engine.frames.reads_by_python(self._given))
         return merge_by_arrow(self._change, attempt, sample, matches, repeated=self._may_repeat)
