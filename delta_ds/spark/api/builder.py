@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
+from delta_ds.conditions.columns import COLUMN_TWICE_IN_NEW_TABLE
 from delta_ds.conditions.record import CREATE_BY_NAME_NOT_ALLOWED, OPTIONS_OF_NAMED_TABLE
 from delta_ds.conditions.session import (
     CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
@@ -17,6 +18,7 @@ from delta_ds.conditions.session import (
 )
 from delta_ds.kernel.format.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
 from delta_ds.kernel.format.options.settings import default_properties
+from delta_ds.kernel.format.schema.evolution import check_duplicates
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -331,6 +333,11 @@ class DeltaTableBuilder(Generic[_Table]):
         'CREATE TABLE'
         """
         self._unfinished.done()
+        check_duplicates(
+            StructType(tuple(self._fields)),
+            COLUMN_TWICE_IN_NEW_TABLE,
+            self._name or self._location or "the table",
+        )
         if self._name is not None:
             return self._create_named(self._name)
         if self._location is None:

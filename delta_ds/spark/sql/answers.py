@@ -27,11 +27,12 @@ from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.base.sql_grammar.grammar import parse
 from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
-from delta_ds.spark.base.table_names import path_missing
+from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
 from delta_ds.spark.commands.explain import explained
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.engines.classic.jvm import Jvm, java_error
+from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
 from delta_ds.spark.session.catalog.classes import conflict, session_of
@@ -191,6 +192,13 @@ def _open(
     return open_table(spark, path, shown, catalog_entry, version, timestamp)
 
 
+def _open_for_command(spark: SparkSession, path: str, name: str) -> OpenTable:
+    try:
+        return open_table(spark, path, name, None)
+    except NotADeltaTableError as error:
+        raise missing_at_path(path, error) from None
+
+
 def _open_in_catalog(
     spark: SparkSession, catalog: str, namespace: str, name: str, version: str | None, timestamp: str | None
 ) -> OpenTable | None:
@@ -254,8 +262,13 @@ def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
         return None
 
 
-def _no_table(spark: SparkSession, path: str | None) -> None:
-    raise path_missing() if path is None else NO_TABLE_AT_PATH(path=path)
+def _no_table(spark: SparkSession, options: str) -> None:
+    texts = json.loads(options)
+    path = path_option(texts)
+    if path is None:
+        raise path_missing()
+    described_table(spark, f"delta.`{path}`", texts)  # says what is missing
+    raise NO_TABLE_AT_PATH(path=path)
 
 
 def _check_address(spark: SparkSession, address: str) -> None:
@@ -384,6 +397,7 @@ _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] 
 }
 _ANSWERS: Mapping[str, Callable[..., object]] = {
     "open": _open,
+    "open_for_command": _open_for_command,
     "open_source": _open_source,
     "no_table": _no_table,
     "open_view": open_view,

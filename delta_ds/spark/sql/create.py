@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.catalog import AMBIGUOUS_PATHS_IN_CREATE_TABLE
 from delta_ds.conditions.record import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.schema import (
     ALL_PARTITION_COLUMNS,
@@ -35,7 +36,7 @@ from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.schema import from_spark, quoted, to_kernel
 from delta_ds.spark.base.table_names import is_ours, without_path
 from delta_ds.spark.engines.classic.jvm import Jvm
-from delta_ds.spark.session.catalog.entries import RESERVED, Metastore, check_address
+from delta_ds.spark.session.catalog.entries import RESERVED, Metastore, check_address, stated_path
 from delta_ds.spark.session.catalog.named import check_provider, named_catalog
 from delta_ds.spark.session.catalog.places import (
     CREATE,
@@ -200,10 +201,14 @@ def create_table(
 
 
 def _place(spark: SparkSession, definition: _Definition) -> Place:
+    location = definition.properties.get("location")
     if definition.path is not None:
         check_address(definition.path)
+        if location is not None and stated_path(location).rstrip("/") != stated_path(definition.path).rstrip(
+            "/"
+        ):
+            raise AMBIGUOUS_PATHS_IN_CREATE_TABLE(identifier=definition.path, location=location)
         return Place(definition.path)
-    location = definition.properties.get("location")
     if definition.catalog is not None:
         return _place_in_catalog(spark, definition, location)
     return place_named(spark, definition.namespace, definition.name, location, definition.mode)

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 EXPECTED = json.loads(RECORDED.read_text())
-# What is meant to differ: where there is no table, this package says that no table was found, and which types Delta
-# has no place for, where delta-spark leaves it to the writer of Parquet files.
+# What is meant to differ: this package says which types Delta has no place for, where delta-spark leaves it to the
+# writer of Parquet files.
 ACCEPTED = {
-    "read_nothing": {"error": "DELTA_TABLE_NOT_FOUND"},
     "types_of_pandas": {**EXPECTED["types_of_pandas"], "delta": {"error": "DELTA_UNSUPPORTED_DATA_TYPES"}},
 }
 # A server's Spark parses names of partition columns as SQL before the source of a write is asked (`FieldReference` in
@@ -35,8 +34,6 @@ def _wanted(name: str) -> Any:
 
 
 def _wanted_of_client(name: str) -> Any:
-    if name == "read_nothing":
-        return {"error": "DELTA_PATH_DOES_NOT_EXIST"}
     if name != "names":
         return EXPECTED[name]
     parsed = {column: {"error": error} for column, error in _PARSED_BY_SPARK.items()}
