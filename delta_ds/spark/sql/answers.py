@@ -31,7 +31,7 @@ from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
 from delta_ds.spark.commands.explain import explained
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.engines.classic.jvm import Jvm, java_error
+from delta_ds.spark.engines.classic.jvm import Jvm, java_error, reported
 from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
@@ -161,19 +161,17 @@ class Answers:
 def _thrown(jvm: Jvm, what: str, error: Exception) -> JavaValue:
     from py4j.protocol import Py4JJavaError
 
-    spark_exception = jvm.jvm.org.apache.spark.SparkException
     ours = as_delta_error(error)
     if ours is not None:
         # In the form from which it is made again where pyspark converts failures.
-        text = report_text(ours)
         if isinstance(ours, DeltaConcurrentModificationException):
-            return conflict(jvm, ours, text)
-        return spark_exception(text)
+            return conflict(jvm, ours, report_text(ours))
+        return reported(jvm, ours)
     origin = java_error(error)
     if isinstance(origin, Py4JJavaError):
         return origin.java_exception
     ANSWER_FAILED.log_traceback(what=what)
-    return spark_exception(redacted(f"{type(error).__name__}: {error}"))
+    return jvm.jvm.org.apache.spark.SparkException(redacted(f"{type(error).__name__}: {error}"))
 
 
 # --- tables
