@@ -27,10 +27,12 @@ from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.base.sql_grammar.grammar import parse
 from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
-from delta_ds.spark.base.table_names import path_missing
+from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
+from delta_ds.spark.commands.explain import explained
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.engines.classic.jvm import Jvm, java_error, reported
+from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
 from delta_ds.spark.session.catalog.classes import conflict, session_of
@@ -52,17 +54,18 @@ from delta_ds.spark.session.catalog.tables import (
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.client_calls import answer_call
-from delta_ds.spark.sql.create import create_like, create_table
+from delta_ds.spark.sql.create import check_layout, create_like, create_table
 from delta_ds.spark.sql.dml import insert
-from delta_ds.spark.sql.layout import check_layout
-from delta_ds.spark.sql.partitions import (
+from delta_ds.spark.sql.show import (
+    SHOW_CREATE,
+    SHOW_CREATE_COLUMNS,
     SHOW_PARTITIONS,
     TRUNCATE_PARTITION,
     partition_columns,
     refuse_truncate,
+    show_create,
     show_partitions,
 )
-from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name
@@ -187,6 +190,13 @@ def _open(
     return open_table(spark, path, shown, catalog_entry, version, timestamp)
 
 
+def _open_for_command(spark: SparkSession, path: str, name: str) -> OpenTable:
+    try:
+        return open_table(spark, path, name, None)
+    except NotADeltaTableError as error:
+        raise missing_at_path(path, error) from None
+
+
 def _open_in_catalog(
     spark: SparkSession, catalog: str, namespace: str, name: str, version: str | None, timestamp: str | None
 ) -> OpenTable | None:
@@ -250,8 +260,13 @@ def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
         return None
 
 
-def _no_table(spark: SparkSession, path: str | None) -> None:
-    raise path_missing() if path is None else NO_TABLE_AT_PATH(path=path)
+def _no_table(spark: SparkSession, options: str) -> None:
+    texts = json.loads(options)
+    path = path_option(texts)
+    if path is None:
+        raise path_missing()
+    described_table(spark, f"delta.`{path}`", texts)  # says what is missing
+    raise NO_TABLE_AT_PATH(path=path)
 
 
 def _check_address(spark: SparkSession, address: str) -> None:
@@ -364,6 +379,10 @@ def _run(spark: SparkSession, kind: str, what: JavaObject) -> JavaValue | None:
     return None if answer is None else answer._jdf
 
 
+def _explain(spark: SparkSession, kind: str, what: JavaObject) -> str:
+    return explained(lambda: _COMMANDS[kind](spark, what))
+
+
 _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] = {
     DELETE.name: dml.delete,
     UPDATE.name: dml.update,
@@ -376,6 +395,7 @@ _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] 
 }
 _ANSWERS: Mapping[str, Callable[..., object]] = {
     "open": _open,
+    "open_for_command": _open_for_command,
     "open_source": _open_source,
     "no_table": _no_table,
     "open_view": open_view,
@@ -407,4 +427,5 @@ _ANSWERS: Mapping[str, Callable[..., object]] = {
     "feed_of_name": feed_of_name,
     "answer": _answer,
     "run": _run,
+    "explain": _explain,
 }

@@ -39,7 +39,7 @@ public class Provider implements TableProvider, DataSourceRegister, CreatableRel
         if (isWritten) return new StructType();
         DeltaTable found = open(options.asCaseSensitiveMap());
         if (found == null) {
-            Python.ask("no_table", new Object[] {options.get("path")});
+            Python.ask("no_table", new Object[] {Python.json(Secrets.values(options.asCaseSensitiveMap()))});
         }
         return found.schema();
     }
