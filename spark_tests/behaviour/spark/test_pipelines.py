@@ -29,6 +29,9 @@ captures_changes = pytest.mark.skipif(
 )
 PAGE = blocks(DOCS / "guide" / "pipelines.md")
 ADDRESS = "sc://localhost:15002"  # of the page
+# Spark 4.1 gives definitions no session.
+OF_SESSION = "from pyspark.sql import SparkSession\nspark = SparkSession.active()"
+IMPORTS = f"from pyspark import pipelines as dp\n{OF_SESSION if pyspark.__version__ < '4.2' else ''}"
 LONGEST = 300  # seconds of a run, on a machine that is busy
 NO_RETRIES = {"spark.sql.pipelines.maxFlowRetryAttempts": "0"}
 
@@ -90,7 +93,7 @@ class Pipeline:
             "libraries": [{"glob": {"include": "definitions.py"}}],
         }
         (self.folder / "spark-pipeline.yml").write_text(json.dumps(spec))
-        (self.folder / "definitions.py").write_text(f"from pyspark import pipelines as dp\n{python}")
+        (self.folder / "definitions.py").write_text(f"{IMPORTS}\n{python}")
 
     def run(self, *arguments: str) -> None:
         succeed(cli(["spark-pipelines", "run", *arguments, "--remote", self.server.url]), self.folder)
