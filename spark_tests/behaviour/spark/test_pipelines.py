@@ -257,6 +257,8 @@ def seen():
     sql(f"INSERT INTO {schema}.source VALUES (3, '3')")
     define("length(v)")
     pipeline.run()
+    if pyspark.__version__ < "4.2":
+        pipeline.run()  # one ends with the batch that it repeats there
     assert len(sql(f"SELECT * FROM {schema}.good")) == 3
     assert sql(f"SELECT * FROM {schema}.bad") == [(1, 3), (2, 1), (3, 1)]
     assert sql(f"SELECT * FROM {schema}.seen") == [(3,)]
