@@ -47,6 +47,11 @@ NOT_A_DELTA_TABLE = ErrorCondition(
     "0AKDD",
     "{table} is a table of {provider}, not of Delta. Nothing was written",
 )
+TABLE_ONLY_OPERATION_AT_PATH = NOT_A_DELTA_TABLE.also(
+    "{reason}. {operation} is only supported for Delta tables",
+    parameters=("tableName", "operation"),
+    error=NotADeltaTableError,
+)
 TABLE_CHANGES_OF_OTHERS = NOT_A_DELTA_TABLE.also(
     "{function} reads the changes of Delta tables only, and {table} is a view, or a table of another source",
 )
@@ -56,12 +61,31 @@ SET_LOCATION_OF_PATH = ErrorCondition(
     "42613",
     "{table} is named by its path, which cannot be set to another one. Nothing was changed",
 )
+AMBIGUOUS_PATHS_IN_CREATE_TABLE = ErrorCondition(
+    "DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
+    UnsupportedOperationError,
+    "42613",
+    "CREATE TABLE contains two different locations: {identifier} and {location}. Leave LOCATION out, or name the table "
+    "by another name than its path. Nothing was written",
+    parameters=("identifier", "location"),
+)
 SET_LOCATION_SCHEMA_MISMATCH = ErrorCondition(
     "DELTA_SET_LOCATION_SCHEMA_MISMATCH",
     UnsupportedOperationError,
     "42KD7",
     "the table at {location} has other columns or partition columns than {table}; a table can be set to a location "
     "of the same ones only. Nothing was changed",
+)
+# Where there is no table, what was asked decides. Rows, whoever wants them: `PATH_NOT_FOUND` if nothing is at the path,
+# `DELTA_TABLE_NOT_FOUND` if something is. A command on the table: `DELTA_MISSING_DELTA_TABLE`, or the one of its own.
+# A stream: `DELTA_SCHEMA_NOT_SET`. A name that nobody knows: Spark's `TABLE_OR_VIEW_NOT_FOUND`. An entry of the catalog
+# whose table is gone: `DELTA_TABLE_NOT_FOUND` to who wants rows, `DELTA_PATH_DOES_NOT_EXIST` to a command.
+PATH_NOT_FOUND = ErrorCondition(
+    "PATH_NOT_FOUND",
+    NotADeltaTableError,
+    "42K03",
+    "Path does not exist: {path}. Delta table {path} doesn't exist, as there is nothing at the path. {advice}",
+    parameters=("path",),
 )
 NO_TABLE_AT_PATH = ErrorCondition(
     "DELTA_PATH_DOES_NOT_EXIST",
@@ -70,6 +94,7 @@ NO_TABLE_AT_PATH = ErrorCondition(
     "there is no Delta table at {path}",
     parameters=("path",),
 )
+ENTRY_OF_NOTHING = NO_TABLE_AT_PATH.also("{reason}", parameters=("path",))
 NO_PARTITION_AT_PATH = NO_TABLE_AT_PATH.also(
     "the Delta table at {table} has no rows in the partition {partition} at {version}, which {path} names. Read the "
     "table and filter it",
@@ -116,7 +141,7 @@ TABLE_CHANGES_BOUNDARY_TYPE = ErrorCondition(
 SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = ErrorCondition(
     "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
     UnsupportedOperationError,
-    "42P10",
+    "42809",
     "{table} has no partitions that could be shown",
     parameters=("table",),
 )
@@ -139,8 +164,31 @@ ONLY_OPERATION = ErrorCondition(
     "DELTA_ONLY_OPERATION",
     NotADeltaTableError,
     "0AKDD",
-    "{operation} is only for Delta tables, and {table} is {what}",
+    "{operation} is only supported for Delta tables, and {table} is {what}",
     parameters=("operation",),
+)
+ONLY_OPERATION_AT_PATH = ONLY_OPERATION.also(
+    "{reason}. {operation} is only supported for Delta tables",
+    parameters=("operation",),
+)
+NOT_A_DELTA_TABLE_TO_REORGANIZE = ErrorCondition(
+    "DELTA_NOT_A_DELTA_TABLE",
+    NotADeltaTableError,
+    "0AKDD",
+    "{tableName} is not a Delta table, but {what}: {operation} is only supported for Delta tables",
+    parameters=("tableName",),
+)
+NO_TABLE_TO_RESTORE = ErrorCondition(
+    "TABLE_OR_VIEW_NOT_FOUND",
+    NotADeltaTableError,
+    "42P01",
+    "{relationName} is {what}, and {operation} is only supported for Delta tables",
+    parameters=("relationName",),
+)
+NO_TABLE_TO_CONVERT = NO_TABLE_TO_RESTORE.also(
+    "there is no table {relationName} to convert; a folder of Parquet files is named parquet.`/path`. Nothing was "
+    "written",
+    parameters=("relationName",),
 )
 EXPECT_TABLE_NOT_VIEW = ErrorCondition(
     "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",

@@ -41,6 +41,10 @@ COLUMN_ALREADY_EXISTS = ErrorCondition(
     "was changed",
     parameters=("columns",),
 )
+COLUMN_TWICE_IN_NEW_TABLE = COLUMN_ALREADY_EXISTS.also(
+    "{what} has columns whose names are the same (case does not count): {duplicateCols:list}. Nothing was written",
+    parameters=("duplicateCols",),
+)
 COLUMN_TWICE_IN_INSERT = COLUMN_ALREADY_EXISTS.also(
     "the INSERT into {table} names the column {columnName} twice. Nothing was written",
     parameters=("columnName",),

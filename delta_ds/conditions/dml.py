@@ -154,6 +154,9 @@ DUPLICATE_COLUMNS_ON_INSERT = ErrorCondition(
     "was written",
     parameters=("column",),
 )
+INSERTED_TWICE = DUPLICATE_COLUMNS_ON_INSERT.also(
+    "the statement on {table} inserts {column} more than once. Nothing was written", parameters=("column",)
+)
 IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
     UnsupportedOperationError,

@@ -159,6 +159,7 @@ TIME_TRAVEL_INVALID_BEGIN_VALUE = ErrorCondition(
     "42604",
     family="argument",
 )
+VERSION_INVALID = ErrorCondition("DELTA_VERSION_INVALID", InvalidOptionError, "42815")
 UNSUPPORTED_OUTPUT_MODE = ErrorCondition(
     "DELTA_UNSUPPORTED_OUTPUT_MODE",
     UnsupportedOperationError,

@@ -119,6 +119,14 @@ VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED = ErrorCondition(
     parameters=("property", "value"),
     family="state",
 )
+INVALID_INTERVAL = ErrorCondition(
+    "DELTA_INVALID_INTERVAL",
+    InvalidOptionError,
+    "22006",
+    "invalid value {value!r} for table property {property}: {reason}",
+    parameters=("property", "value"),
+    family="argument",
+)
 STATISTICS_COLUMNS_UNREADABLE = VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.also(
     "table property {property} is {value!r}, which is not a list of column names",
     parameters=("property", "value"),

@@ -260,6 +260,11 @@ CLONE_OVER_TABLE = TABLE_ALREADY_EXISTS.also(
     parameters=("tableName",),
 )
 TABLE_NOT_FOUND = ErrorCondition("DELTA_TABLE_NOT_FOUND", NotADeltaTableError, "42P01")
+ENTRY_WITHOUT_TABLE = TABLE_NOT_FOUND.also(
+    "Delta table {tableName} doesn't exist: the catalog has its entry, and there is no table at {location}. Bring its "
+    "files back, or drop the entry with DROP TABLE",
+    parameters=("tableName",),
+)
 TIMESTAMP_GREATER_THAN_COMMIT = ErrorCondition(
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
     TimestampOutOfRangeError,

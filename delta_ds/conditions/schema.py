@@ -233,6 +233,9 @@ NOT_A_COLUMN_NAME = PARSE_SYNTAX_ERROR.also(
 NOT_A_DATA_TYPE = PARSE_SYNTAX_ERROR.also(
     "{data_type!r} is not a data type: {problem}",
 )
+UNSUPPORTED_DATATYPE = ErrorCondition(
+    "UNSUPPORTED_DATATYPE", SchemaError, "0A000", NOT_A_DATA_TYPE.text, family="parse"
+)
 NOT_ONE_DATA_TYPE = PARSE_SYNTAX_ERROR.also(
     "{data_type!r} is not one data type",
 )

@@ -7,6 +7,7 @@ from delta_ds.exceptions import (
     ChangeDataError,
     InvariantViolationError,
     LogError,
+    NotADeltaTableError,
     SchemaError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
@@ -146,6 +147,10 @@ SCHEMA_NOT_SET = ErrorCondition(
     "KD008",
     "Delta table {table} has no columns at version {version}, so there is nothing to stream from it yet. "
     "Write data with the option mergeSchema first",
+)
+NO_TABLE_TO_STREAM = SCHEMA_NOT_SET.also(
+    "Table schema is not set, as there is no table to stream from. {reason}",
+    error=NotADeltaTableError,
 )
 SOURCE_IGNORE_DELETE = ErrorCondition(
     "DELTA_SOURCE_IGNORE_DELETE",

@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from delta_ds.conditions.protocol import (
     CANNOT_MODIFY_TABLE_PROPERTY,
+    INVALID_INTERVAL,
     UNKNOWN_CONFIGURATION,
     VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED,
 )
@@ -93,9 +94,8 @@ class TableProperty(Generic[T_co]):
         try:
             return self.type.parse(text)
         except ValueError as error:
-            raise VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED(
-                value=text, property=self.name, reason=error
-            ) from error
+            wrong = INVALID_INTERVAL if self.type is INTERVAL else VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED
+            raise wrong(value=text, property=self.name, reason=error) from error
 
 
 # The protocol

@@ -219,18 +219,37 @@ def _whole(storage: Storage, file: LogFile, found: bytes) -> bytes:
 
 def not_a_table(storage: Storage) -> NotADeltaTableError:
     """The error for a path without a log."""
-    folder = storage.url.rstrip("/").rpartition("/")[2]
-    column, equals, _ = folder.partition("=")
-    advice = (
-        f"{folder!r} looks like a partition: load the table itself, and filter by {column}"
-        if equals
-        else "Check the path; a folder of plain Parquet files is read with format('parquet')"
+    advice = _partition_advice(storage) or (
+        "Check the path; a folder of plain Parquet files is read with format('parquet')"
     )
     return NotADeltaTableError(
         f"Delta table {storage.url} doesn't exist. Path does not exist or is not a Delta table: there "
         f"is no _delta_log with a commit or checkpoint. {advice}",
         parameters={"tableName": f"`{storage.url}`"},
     )
+
+
+def no_rows(storage: Storage, error: NotADeltaTableError | None = None) -> NotADeltaTableError:
+    """The error where rows are wanted from a path without a table: of a folder without a log, or of nothing at all.
+
+    Parameters
+    ----------
+    error
+        What was said of the path; None for what `not_a_table` says.
+    """
+    if storage.exists(""):
+        return error or not_a_table(storage)
+    from delta_ds.conditions.catalog import PATH_NOT_FOUND
+
+    return PATH_NOT_FOUND(path=storage.url, advice=_partition_advice(storage) or "Check the path")
+
+
+def _partition_advice(storage: Storage) -> str:
+    """What to do where a path looks like that of a partition; empty where it does not."""
+    folder = storage.url.rstrip("/").rpartition("/")[2]
+    column, equals, _ = folder.partition("=")
+    said = f"{folder!r} looks like a partition: load the table itself, and filter by {column}"
+    return said if equals else ""
 
 
 def find_segment(

@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
+from delta_ds.conditions.columns import COLUMN_TWICE_IN_NEW_TABLE
 from delta_ds.conditions.record import CREATE_BY_NAME_NOT_ALLOWED, OPTIONS_OF_NAMED_TABLE
 from delta_ds.conditions.session import (
     CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
@@ -17,6 +18,7 @@ from delta_ds.conditions.session import (
 )
 from delta_ds.kernel.format.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
 from delta_ds.kernel.format.options.settings import default_properties
+from delta_ds.kernel.format.schema.evolution import check_duplicates
 from delta_ds.kernel.format.schema.field_metadata import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -32,9 +34,8 @@ from delta_ds.spark.base.kinds.session_kind import knows_names, server_knows_nam
 from delta_ds.spark.base.schema import spark_type, to_kernel
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.commands.handle import Handle, open_handle, open_name
-from delta_ds.spark.engines.arguments import public_methods
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
 from delta_ds.spark.engines.connect.connect_bridge import open_log, run
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.writing import as_existing_name
 
 if TYPE_CHECKING:
@@ -332,6 +333,11 @@ class DeltaTableBuilder(Generic[_Table]):
         'CREATE TABLE'
         """
         self._unfinished.done()
+        check_duplicates(
+            StructType(tuple(self._fields)),
+            COLUMN_TWICE_IN_NEW_TABLE,
+            self._name or self._location or "the table",
+        )
         if self._name is not None:
             return self._create_named(self._name)
         if self._location is None:

@@ -19,6 +19,7 @@ from delta_ds.conditions.schema import (
     NOT_A_DATA_TYPE,
     NOT_ONE_DATA_TYPE,
     UNSUPPORTED_COLLATION,
+    UNSUPPORTED_DATATYPE,
 )
 from delta_ds.conditions.session import CANNOT_RESOLVE_CHOSEN_COLUMN, CANNOT_RESOLVE_COLUMN
 from delta_ds.kernel.format.schema.char_varchar import schema_of
@@ -271,7 +272,9 @@ def spark_type(data_type: str | SparkDataType) -> SparkDataType:
         parsed = SparkDataType.fromDDL(f"c {data_type}")
     except PySparkException as error:
         problem = str(error).strip().splitlines()[0]
-        raise NOT_A_DATA_TYPE(data_type=data_type, problem=problem) from error
+        unknown = error.getCondition() == UNSUPPORTED_DATATYPE.name
+        wrong = UNSUPPORTED_DATATYPE if unknown else NOT_A_DATA_TYPE
+        raise wrong(data_type=data_type, problem=problem) from error
     fields = parsed.fields if isinstance(parsed, SparkStructType) else []
     # More than a type: further columns, NOT NULL, or a comment.
     if len(fields) != 1 or fields != [SparkStructField("c", fields[0].dataType)]:

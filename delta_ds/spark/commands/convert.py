@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.api.delta_log import DeltaLog
+from delta_ds.conditions.catalog import NO_TABLE_TO_CONVERT
 from delta_ds.conditions.schema import (
     NOT_A_PARTITION_SCHEMA,
     PARTITION_SCHEMA_UNREADABLE,
@@ -18,16 +19,14 @@ from delta_ds.conditions.schema import (
 )
 from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE, VIEW_CANNOT_BE_CONVERTED
 from delta_ds.events.commands import CONVERT_BY_DRIVER
-from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_properties
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.environment import tasks_problem
-from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
+from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow, progress_of, tasks_counted
 from delta_ds.spark.base.kinds.session_kind import knows_names
-from delta_ds.spark.base.progress import progress_of, tasks_counted
 from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import format_and_path, is_ours
@@ -93,11 +92,7 @@ def _source(spark: SparkSession, identifier: str) -> tuple[str, str, Entry | Non
     except ParseException:
         return source, path, None  # no name at all, such as a bare path
     if found is None:
-        raise NotADeltaTableError(
-            f"there is no table {identifier} to convert; a folder of Parquet files is named parquet.`/path`. "
-            "Nothing was written",
-            parameters={"tableName": identifier},
-        )
+        raise NO_TABLE_TO_CONVERT(relationName=identifier)
     if found.provider is None:
         raise VIEW_CANNOT_BE_CONVERTED(table=found.full_name)
     return "delta" if is_ours(found.provider) else found.provider, found.path, found

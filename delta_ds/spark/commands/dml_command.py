@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.events.commands import ROWS_FOUND_BY_SPARK, RULES_BY_SPARK
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import (
@@ -22,7 +22,6 @@ from delta_ds.kernel.commands.dml.plan import (
     plan_dml,
     plan_replacement,
 )
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of, compact_after
 from delta_ds.kernel.format.actions import Metadata
 from delta_ds.kernel.format.options.settings import (
@@ -41,12 +40,12 @@ from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.redaction import redacted
-from delta_ds.spark.base.kinds.frames import frame_of, run_tasks
+from delta_ds.spark.base.kinds.frames import frame_of, run_tasks, tasks_counted, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info
-from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
+from delta_ds.spark.commands.explain import end_if_explained
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
@@ -91,7 +90,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         says so. Where queries are seen to read tables, that counts instead.
     repeatable
         Whether the command is a pure function of the table, so that it may be done again after a conflict; see
-        `retries`. The command says so.
+        `run_command`. The command says so.
 
     Raises
     ------
@@ -259,6 +258,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             with self.target.as_it_was_after(OnlySpark):
                 answer = work(attempt)
         except OnlySpark as why:
+            end_if_explained(self.target, "found by a query of Spark", reason=why.reason)
             where, reason = self.target.handle.where, redacted(why.reason)
             ROWS_FOUND_BY_SPARK.log(table=where, operation=self.operation, reason=reason)
             if began:
@@ -345,6 +345,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         user_metadata: str | None = None,
     ) -> None:
         """Commit what was written; arguments as of `DmlCommand`. None of `user_metadata`: as the session says."""
+        if removed and not self._results:
+            end_if_explained(self.target, f"all of {len(removed)} files, which are not read")
         settings = self.target.facts.settings
         change = DmlCommand(
             operation=self.operation,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.catalog import SET_LOCATION_OF_PATH, SET_LOCATION_SCHEMA_MISMATCH
 from delta_ds.conditions.columns import UNSUPPORTED_ALTER_TABLE
+from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.format.schema.char_varchar import declared_type
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.format.schema.types import StructField, StructType
@@ -22,6 +23,7 @@ from delta_ds.spark.api.table import DeltaTable
 from delta_ds.spark.base.schema import dotted, quoted, to_kernel
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.engines.connect.connect_bridge import run
+from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.session.catalog.entries import Metastore, stated_path
 from delta_ds.spark.session.catalog.tables import OpenTable, open_options
 
@@ -120,7 +122,11 @@ def _set_location(spark: SparkSession, table: OpenTable, location: str) -> None:
     """Let the entry name another table, which has to be of the same columns and partitioning."""
     if table.entry is None:
         raise SET_LOCATION_OF_PATH(table=table.name)
-    other = open_options(spark, table.name, {"path": stated_path(location)}).snapshot
+    path = stated_path(location)
+    try:
+        other = open_options(spark, table.name, {"path": path}).snapshot
+    except NotADeltaTableError as error:
+        raise missing_at_path(path, error) from None
     now = table.snapshot
     if (now.schema, now.partition_columns) != (other.schema, other.partition_columns):
         raise SET_LOCATION_SCHEMA_MISMATCH(table=table.name, location=location)

@@ -27,10 +27,12 @@ from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.base.sql_grammar.grammar import parse
 from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
-from delta_ds.spark.base.table_names import path_missing
+from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
+from delta_ds.spark.commands.explain import explained
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.engines.classic.jvm import Jvm, java_error
+from delta_ds.spark.engines.classic.jvm import Jvm, java_error, reported
+from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
 from delta_ds.spark.session.catalog.classes import conflict, session_of
@@ -52,17 +54,18 @@ from delta_ds.spark.session.catalog.tables import (
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.client_calls import answer_call
-from delta_ds.spark.sql.create import create_like, create_table
+from delta_ds.spark.sql.create import check_layout, create_like, create_table
 from delta_ds.spark.sql.dml import insert
-from delta_ds.spark.sql.layout import check_layout
-from delta_ds.spark.sql.partitions import (
+from delta_ds.spark.sql.show import (
+    SHOW_CREATE,
+    SHOW_CREATE_COLUMNS,
     SHOW_PARTITIONS,
     TRUNCATE_PARTITION,
     partition_columns,
     refuse_truncate,
+    show_create,
     show_partitions,
 )
-from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name
@@ -158,19 +161,17 @@ class Answers:
 def _thrown(jvm: Jvm, what: str, error: Exception) -> JavaValue:
     from py4j.protocol import Py4JJavaError
 
-    spark_exception = jvm.jvm.org.apache.spark.SparkException
     ours = as_delta_error(error)
     if ours is not None:
         # In the form from which it is made again where pyspark converts failures.
-        text = report_text(ours)
         if isinstance(ours, DeltaConcurrentModificationException):
-            return conflict(jvm, ours, text)
-        return spark_exception(text)
+            return conflict(jvm, ours, report_text(ours))
+        return reported(jvm, ours)
     origin = java_error(error)
     if isinstance(origin, Py4JJavaError):
         return origin.java_exception
     ANSWER_FAILED.log_traceback(what=what)
-    return spark_exception(redacted(f"{type(error).__name__}: {error}"))
+    return jvm.jvm.org.apache.spark.SparkException(redacted(f"{type(error).__name__}: {error}"))
 
 
 # --- tables
@@ -187,6 +188,13 @@ def _open(
     catalog_entry = None if entry is None else Entry(**json.loads(entry))
     shown = name if catalog_entry is None else catalog_entry.full_name
     return open_table(spark, path, shown, catalog_entry, version, timestamp)
+
+
+def _open_for_command(spark: SparkSession, path: str, name: str) -> OpenTable:
+    try:
+        return open_table(spark, path, name, None)
+    except NotADeltaTableError as error:
+        raise missing_at_path(path, error) from None
 
 
 def _open_in_catalog(
@@ -252,8 +260,13 @@ def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
         return None
 
 
-def _no_table(spark: SparkSession, path: str | None) -> None:
-    raise path_missing() if path is None else NO_TABLE_AT_PATH(path=path)
+def _no_table(spark: SparkSession, options: str) -> None:
+    texts = json.loads(options)
+    path = path_option(texts)
+    if path is None:
+        raise path_missing()
+    described_table(spark, f"delta.`{path}`", texts)  # says what is missing
+    raise NO_TABLE_AT_PATH(path=path)
 
 
 def _check_address(spark: SparkSession, address: str) -> None:
@@ -366,6 +379,10 @@ def _run(spark: SparkSession, kind: str, what: JavaObject) -> JavaValue | None:
     return None if answer is None else answer._jdf
 
 
+def _explain(spark: SparkSession, kind: str, what: JavaObject) -> str:
+    return explained(lambda: _COMMANDS[kind](spark, what))
+
+
 _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] = {
     DELETE.name: dml.delete,
     UPDATE.name: dml.update,
@@ -378,6 +395,7 @@ _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] 
 }
 _ANSWERS: Mapping[str, Callable[..., object]] = {
     "open": _open,
+    "open_for_command": _open_for_command,
     "open_source": _open_source,
     "no_table": _no_table,
     "open_view": open_view,
@@ -409,4 +427,5 @@ _ANSWERS: Mapping[str, Callable[..., object]] = {
     "feed_of_name": feed_of_name,
     "answer": _answer,
     "run": _run,
+    "explain": _explain,
 }

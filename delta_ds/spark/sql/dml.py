@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.catalog import HISTORICAL_VERSION_IS_NO_TARGET
-from delta_ds.conditions.dml import ASSIGNED_TWICE
+from delta_ds.conditions.dml import ASSIGNED_TWICE, INSERTED_TWICE
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE
 from delta_ds.spark.api.table import DeltaTable
 from delta_ds.spark.base.schema import quoted
@@ -161,7 +161,7 @@ def _with_action(target: _Target, builder: Any, when: str, action: Any) -> Any:
         return getattr(builder, f"{when}{kind.removesuffix('Star')}All")(condition)
     if kind == "Delete":
         return getattr(builder, f"{when}Delete")(condition)
-    values = target.assignments(action.assignments())
+    values = target.assignments(action.assignments(), inserts=kind == "Insert")
     if kind == "Insert":
         return getattr(builder, f"{when}Insert")(condition, values=values)
     return getattr(builder, f"{when}Update")(condition, set=values)
@@ -196,8 +196,8 @@ class _Target:
             )
         return self.jvm.column(expression)
 
-    def assignments(self, assignments: JavaObject) -> dict[str, str | Column]:
-        """What columns are set to, by their names."""
+    def assignments(self, assignments: JavaObject, *, inserts: bool = False) -> dict[str, str | Column]:
+        """What columns are set to, by their names, or the values of a row that is inserted."""
         found: dict[str, str | Column] = {}
         for number in range(assignments.size()):
             assignment = assignments.apply(number)
@@ -206,7 +206,8 @@ class _Target:
             value = assignment.value()
             name = ".".join(map(quoted, self._short(names)))
             if name.lower() in {known.lower() for known in found}:
-                raise ASSIGNED_TWICE(table=self._where, column=name)
+                twice = INSERTED_TWICE if inserts else ASSIGNED_TWICE
+                raise twice(table=self._where, column=name)
             found[name] = _DEFAULT if self._is_default(value) else self.column(value)
         return found
 

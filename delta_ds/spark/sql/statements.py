@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from delta_ds.conditions.catalog import (
     CLONE_UNSUPPORTED_SOURCE,
     CREATE_TABLE_SET_LOCATION,
+    ENTRY_OF_NOTHING,
     EXPECT_TABLE_NOT_VIEW,
+    NO_TABLE_TO_RESTORE,
+    NOT_A_DELTA_TABLE_TO_REORGANIZE,
     ONLY_OPERATION,
+    ONLY_OPERATION_AT_PATH,
+    TABLE_ONLY_OPERATION_AT_PATH,
 )
 from delta_ds.conditions.record import CLONE_OVER_TABLE
 from delta_ds.conditions.session import MISSING_DELTA_TABLE, UNSUPPORTED_DEEP_CLONE
+from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE_AT_PATH
 from delta_ds.events.commands import RETAIN_IGNORED
-from delta_ds.exceptions import DeltaError
+from delta_ds.exceptions import DeltaError, NotADeltaTableError, UnsupportedOperationError
 from delta_ds.kernel.commands import clone as clones
 from delta_ds.kernel.commands import restore as restores
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS
@@ -37,11 +43,11 @@ from delta_ds.spark.base.sql_grammar.statements import Clone
 from delta_ds.spark.base.table_names import format_and_path, path_of_parts, unknown_to_catalogs
 from delta_ds.spark.commands import describe, optimize
 from delta_ds.spark.commands.clone import clone_parquet, clone_table
-from delta_ds.spark.commands.handle import open_name
+from delta_ds.spark.commands.handle import Handle, open_name
 from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.session.catalog import places as names
-from delta_ds.spark.session.catalog.places import CREATE, Place, foreign_entry, is_view, place_of
+from delta_ds.spark.session.catalog.places import CREATE, REPLACE, Place, foreign_entry, is_view, place_of
 from delta_ds.spark.session.writes.request import find_table
 
 if TYPE_CHECKING:
@@ -55,8 +61,12 @@ _PARQUET = "parquet"
 def clone(spark: SparkSession, said: Clone) -> DataFrame:
     """Make a clone, and its entry in the catalog; arguments and errors as for `DeltaTable.clone`."""
     target = _target(spark, said)
-    if said.if_not_exists and target.name is None and find_table(spark, {"path": target.path}) is not None:
-        return nothing(spark)
+    if target.name is None and (said.if_not_exists or said.mode == REPLACE):
+        is_there = find_table(spark, {"path": target.path}) is not None
+        if is_there and said.if_not_exists:
+            return nothing(spark)
+        if not is_there and said.mode == REPLACE:
+            raise CANNOT_REPLACE_MISSING_TABLE_AT_PATH(table=target.path)
     if target.entry is not None and said.mode == CREATE:
         if said.if_not_exists:
             return nothing(spark)
@@ -73,10 +83,19 @@ def clone(spark: SparkSession, said: Clone) -> DataFrame:
     else:
         if knows_names(spark) and is_view(spark, said.source):
             raise CLONE_UNSUPPORTED_SOURCE(name=dotted(said.source), format="view")
-        source = open_name(spark, dotted(said.source))
+        source = _source(spark, dotted(said.source))
         counts = clone_table(source, target.path, said.shallow, said.mode != CREATE, said.properties, **how)
     target.register(spark)
     return frame(spark, [counts], dict.fromkeys(RESULT_COLUMNS, "long"))
+
+
+def _source(spark: SparkSession, name: str) -> Handle:
+    try:
+        return open_name(spark, name)
+    except UnsupportedOperationError:
+        if knows_names(spark):
+            spark.table(name)  # in Spark's words, where there is nothing of that name
+        raise
 
 
 def _target(spark: SparkSession, said: Clone) -> Place:
@@ -156,6 +175,8 @@ def _table(spark: SparkSession, statement: _OfTable) -> DeltaTable:
     """The table that a statement is about."""
     try:
         return DeltaTable.forName(spark, dotted(statement.table))
+    except NotADeltaTableError as error:
+        raise _no_table(statement, error) from None
     except DeltaError as error:
         if error.condition != MISSING_DELTA_TABLE.name or not knows_names(spark):
             raise
@@ -163,6 +184,18 @@ def _table(spark: SparkSession, statement: _OfTable) -> DeltaTable:
         # In Spark's words, which tools look for: a table or view of that name cannot be found.
         spark.table(dotted(statement.table))
         raise
+
+
+def _no_table(statement: _OfTable, error: NotADeltaTableError) -> NotADeltaTableError:
+    """The error of a statement for a path or an entry without a table; two have one of their own."""
+    operation = _OPERATIONS[type(statement)]
+    path = path_of_parts(statement.table)
+    if isinstance(statement, sql.DescribeHistory):
+        where = dotted(statement.table) if path is None else f"`{path}`"
+        return TABLE_ONLY_OPERATION_AT_PATH(tableName=where, operation=operation, reason=error.text)
+    if isinstance(statement, (sql.Reorg, sql.UpgradeUniform)):
+        return ONLY_OPERATION_AT_PATH(operation=operation, reason=error.text)
+    return error if path is not None else ENTRY_OF_NOTHING(path=dotted(statement.table), reason=error.text)
 
 
 def _refuse_others(spark: SparkSession, statement: _OfTable) -> None:
@@ -174,7 +207,12 @@ def _refuse_others(spark: SparkSession, statement: _OfTable) -> None:
         raise EXPECT_TABLE_NOT_VIEW(operation=operation, viewName=table)
     entry = foreign_entry(spark, statement.table)
     if entry is not None:
-        raise ONLY_OPERATION(operation=operation, table=table, what=f"a table of {entry.provider}")
+        what = f"a table of {entry.provider}"
+        if isinstance(statement, sql.Reorg):
+            raise NOT_A_DELTA_TABLE_TO_REORGANIZE(tableName=table, what=what, operation=operation)
+        if isinstance(statement, sql.Restore):
+            raise NO_TABLE_TO_RESTORE(relationName=table, what=what, operation=operation)
+        raise ONLY_OPERATION(operation=operation, table=table, what=what)
 
 
 # --- files

@@ -15,8 +15,10 @@ from delta_ds.conditions.catalog import (
     TABLE_CHANGES_NULL_BOUNDARY,
     TABLE_CHANGES_OF_OTHERS,
 )
+from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.spark.engines.classic.function import Constant, constant_argument
 from delta_ds.spark.engines.classic.jvm import Jvm
+from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.session.catalog.places import find_table, name_parts
 from delta_ds.spark.session.catalog.tables import table_held
 from delta_ds.spark.session.reading import read
@@ -73,7 +75,10 @@ def _changes(spark: SparkSession, function: str, arguments: Sequence[Constant]) 
     if len(arguments) == 3 or (len(arguments) == 5 and arguments[2].text is not None):
         options |= _boundary(function, "ending", arguments[2])
     options |= dict(zip(("net", "keys"), (str(one.text) for one in arguments[3:]), strict=False))
-    return read(spark, options)
+    try:
+        return read(spark, options)
+    except NotADeltaTableError as error:
+        raise missing_at_path(table, error) from None
 
 
 def _boundary(function: str, which: str, bound: Constant) -> dict[str, str]:

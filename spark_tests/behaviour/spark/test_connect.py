@@ -604,7 +604,7 @@ class TestErrors:
         [
             ({"verionAsOf": 1}, InvalidOptionError, "DELTA_ILLEGAL_OPTION", "did you mean 'versionAsOf'"),
             ({"versionAsOf": 99}, VersionNotFoundError, "DELTA_VERSION_NOT_FOUND", "99"),
-            ({"path": "/no/such"}, NotADeltaTableError, "DELTA_TABLE_NOT_FOUND", "/no/such"),
+            ({"path": "/no/such"}, NotADeltaTableError, "PATH_NOT_FOUND", "/no/such"),
         ],
     )
     def test_of_planning_a_read(

@@ -181,9 +181,13 @@ class TestOptions:
         with pytest.raises(Exception, match=r"option 'path' is missing.*\.load\("):
             spark.read.format("pydelta").load()
 
-    @pytest.mark.parametrize("name", ["nothing-here", "."])
-    def test_path_that_is_no_table_is_refused(self, spark: SparkSession, tmp_path: Path, name: str) -> None:
-        with pytest.raises(Exception, match=r"NotADeltaTableError: \[DELTA_TABLE_NOT_FOUND\]"):
+    @pytest.mark.parametrize(
+        ("name", "condition"), [("nothing-here", "PATH_NOT_FOUND"), (".", "DELTA_TABLE_NOT_FOUND")]
+    )
+    def test_path_that_is_no_table_is_refused(
+        self, spark: SparkSession, tmp_path: Path, name: str, condition: str
+    ) -> None:
+        with pytest.raises(Exception, match=rf"NotADeltaTableError: \[{condition}\]"):
             read(spark, str(tmp_path / name))
 
     def test_small_partitions_make_more_tasks(self, spark: SparkSession, sales: str) -> None:

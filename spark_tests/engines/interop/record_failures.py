@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_tests.engines.interop.delta_spark import start
-from spark_tests.engines.interop.failures import FAILURES, Engine, Tables, raised
+from spark_tests.engines.interop.failures import FAILURES, Engine, Tables
 
 RECORDED = Path(__file__).with_name("failures.json")
 # The retention is checked as it is for users.
@@ -26,8 +26,8 @@ def record() -> dict[str, Any]:
     spark.conf.set(_CHECK, "true")
     engine = Engine(spark, "delta", DeltaTable)
     with tempfile.TemporaryDirectory() as root:
-        tables = Tables(Path(root))
-        found = {name: _described(raised(engine, tables, name), root) for name in FAILURES}
+        tables = Tables(Path(root), FAILURES)
+        found = {name: _described(tables.raised(engine, name), root) for name in FAILURES}
     spark.stop()
     return found
 
@@ -47,6 +47,9 @@ def _described(error: Exception | None, root: str) -> dict[str, Any]:
     while java is not None:
         try:
             condition = utils.getCondition(java)
+            if condition == "STREAM_FAILED" and java.getCause() is not None:
+                java = java.getCause()  # what ended the stream
+                continue
             said |= {"condition": condition, "sqlState": utils.getSqlState(java)}
             parameters = dict(utils.getMessageParameters(java))
         except Exception:
@@ -55,7 +58,7 @@ def _described(error: Exception | None, root: str) -> dict[str, Any]:
         said["parameters"] = {k: str(v).replace(root, "<root>") for k, v in sorted(parameters.items())}
         break
     else:
-        said["java"] = str(error).strip().splitlines()[:3]
+        said["java"] = str(error).replace(root, "<root>").strip().splitlines()[:3]
     assert errors
     return said
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from delta_ds.conditions.dml import (
     CONFLICT_SET_COLUMN,
     DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION,
+    DUPLICATE_COLUMNS_ON_INSERT,
     MERGE_NEEDS_SPARK,
     MERGE_UNRESOLVED_EXPRESSION,
     UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
@@ -118,6 +119,10 @@ class Resolver:
         for other in others:
             shorter = min(path, other, key=len)
             if all(a.lower() == b.lower() for a, b in zip(path, other, strict=False)):
+                if clause.do == "insert":
+                    raise DUPLICATE_COLUMNS_ON_INSERT(
+                        operation=clause.label, table=self.sides.table, column=show(shorter)
+                    )
                 raise CONFLICT_SET_COLUMN(
                     operation=clause.label,
                     table=self.sides.table,

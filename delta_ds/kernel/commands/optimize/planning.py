@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import field_of, integers, numbers
+from delta_ds.kernel.base.nested_arrays import array_of_values
 from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
 from delta_ds.kernel.commands.optimize.request import (
@@ -34,7 +35,6 @@ from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.options.write import checked_codec
 from delta_ds.kernel.format.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
 from delta_ds.kernel.format.schema.column_paths import show
-from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.records import dataclass
 

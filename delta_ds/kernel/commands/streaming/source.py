@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_STREAM
-from delta_ds.exceptions import LogError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_ds.conditions.streaming import NO_TABLE_TO_STREAM
+from delta_ds.exceptions import LogError, NotADeltaTableError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_ds.kernel.commands.changes import CHANGE_FIELDS
 from delta_ds.kernel.commands.changes.key_codes import check_keys
 from delta_ds.kernel.commands.changes.net import Net, check_net
@@ -81,7 +82,11 @@ class StreamSource:
         SchemaError
             It has no columns yet, or a column that is asked for does not exist.
         """
-        source = cls(storage, options, state_to_read(open_snapshot(storage)), timezone)
+        try:
+            newest = open_snapshot(storage)
+        except NotADeltaTableError as error:
+            raise NO_TABLE_TO_STREAM(reason=error.text) from None
+        source = cls(storage, options, state_to_read(newest), timezone)
         source.plan(0)
         return source
 

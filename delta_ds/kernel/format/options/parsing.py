@@ -49,6 +49,12 @@ def version(text: str, zone: tzinfo) -> int:
     return int(text)
 
 
+def travelled_version(text: str, zone: tzinfo) -> int:
+    """A version that a table may not have: of one below 0 its log says so."""
+    shown = text.strip()
+    return -version(shown[1:], zone) if shown.startswith("-") else version(shown, zone)
+
+
 def timestamp(text: str, zone: tzinfo) -> datetime:
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:

@@ -19,6 +19,7 @@ from delta_ds.conditions.options import (
     UNSUPPORTED_TIME_TRAVEL_BY_PATH,
     UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS,
     UNSUPPORTED_TIME_TRAVEL_OF_CHANGES,
+    VERSION_INVALID,
 )
 from delta_ds.conditions.record import PATH_MISSING
 from delta_ds.exceptions import InvalidOptionError
@@ -31,6 +32,7 @@ from delta_ds.kernel.format.options.parsing import (
     text_as_it_is,
     time_zone_name,
     timestamp,
+    travelled_version,
     version,
     zone_by_name,
 )
@@ -119,7 +121,7 @@ READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "versionAsOf", "version", None, "read the table as it was at this version",
-        "version", version, condition=TIME_TRAVEL_INVALID_BEGIN_VALUE.name,
+        "version", travelled_version, condition=TIME_TRAVEL_INVALID_BEGIN_VALUE.name,
     ),
     Option(
         "timestampAsOf", "timestamp", None, "read the newest version committed at or before this moment",
@@ -131,7 +133,7 @@ READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "startingVersion", "version", None, "the first version of the changes",
-        "starting_version", version,
+        "starting_version", version, condition=VERSION_INVALID.name,
     ),
     Option(
         "startingTimestamp", "timestamp", None, "changes from the first version at or after this moment",
@@ -139,7 +141,7 @@ READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "endingVersion", "version", "the latest", "the last version of the changes",
-        "ending_version", version,
+        "ending_version", version, condition=VERSION_INVALID.name,
     ),
     Option(
         "endingTimestamp", "timestamp", "now", "changes up to the last version at or before this moment",

@@ -227,7 +227,7 @@ def new_table(
     schema = strip(schema)
     if not without_columns:
         _check_has_columns(schema, table)
-    check_new_schema(schema, partition_columns, mode, table, properties=stored)
+    check_new_schema(schema, partition_columns, mode, table)
     partitioning = tuple(found.name for c in partition_columns if (found := schema.find(c)))
     if replacing is not None:
         check_replacement(replacing, partitioning)

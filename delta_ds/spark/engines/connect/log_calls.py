@@ -39,10 +39,13 @@ def opened(log: DeltaLog) -> tuple[str, Card]:
     try:
         snapshot = log.snapshot()
     except NotADeltaTableError as error:
-        raise MISSING_DELTA_TABLE_AT_PATH(
-            error.parameters, table=log.storage.url, reason=error.text
-        ) from error
+        raise missing_at_path(log.storage.url, error) from error
     return log.storage.url, snapshot._card()
+
+
+def missing_at_path(path: str, error: NotADeltaTableError) -> NotADeltaTableError:
+    """The error of a command on a path, of which `error` says that there is no table."""
+    return MISSING_DELTA_TABLE_AT_PATH({"tableName": f"`{path}`"}, table=path, reason=error.text)
 
 
 def belongs_to_a_table(log: DeltaLog) -> bool:

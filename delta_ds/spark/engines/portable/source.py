@@ -16,9 +16,9 @@ from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base.filters import in_pushdown_worker, plans_each_scan
 from delta_ds.spark.base.kinds.sealed import SEALED_MODULE, Sealed
+from delta_ds.spark.base.processes import machine_time_zone
 from delta_ds.spark.base.query_needs import needed_of
 from delta_ds.spark.base.table_names import FORMAT, check_path
-from delta_ds.spark.base.timezone import machine_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
 
 if TYPE_CHECKING:
@@ -218,11 +218,21 @@ def open_read(
     """
     try:
         return _open_read(options, pin, without_columns)
-    except NotADeltaTableError:
+    except NotADeltaTableError as error:
         travelling = with_path_suffix(options, machine_time_zone())
         if travelling == options:
-            raise
+            raise _no_rows(options, error) from None
+    try:
         return _open_read(travelling, pin, without_columns)
+    except NotADeltaTableError as error:
+        raise _no_rows(travelling, error) from None
+
+
+def _no_rows(options: ReadOptions, error: NotADeltaTableError) -> NotADeltaTableError:
+    from delta_ds.kernel.log.segment import no_rows
+    from delta_ds.kernel.storage.open import open_storage
+
+    return no_rows(open_storage(options.path, options.storage_options), error)
 
 
 def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> Rows | Changes:

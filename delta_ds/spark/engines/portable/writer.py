@@ -18,8 +18,7 @@ from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, WriteSign, write_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_facts import engine_info
-from delta_ds.spark.base.same_version import same_version
-from delta_ds.spark.base.timezone import task_time_zone
+from delta_ds.spark.base.processes import same_version, task_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from weakref import WeakValueDictionary
 
 from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
+from delta_ds.conditions.record import ENTRY_WITHOUT_TABLE
 from delta_ds.events.spark import ENTRY_WITHOUT_COLUMNS
-from delta_ds.exceptions import DeltaError
+from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.commands.changes.commit import CHANGE_TYPE
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.transaction.alter.protocol import protocol_properties
@@ -198,7 +199,12 @@ def open_table(
         options["versionAsOf"] = version
     if timestamp is not None:
         options["timestampAsOf"] = (_EPOCH + timedelta(microseconds=int(timestamp))).isoformat()
-    opened = open_options(spark, name, options, entry)
+    try:
+        opened = open_options(spark, name, options, entry)
+    except NotADeltaTableError:
+        if entry is None:
+            raise
+        raise ENTRY_WITHOUT_TABLE(tableName=name, location=entry.path) from None
     if entry is not None:
         follow(spark, entry, {**(store or {}), "path": entry.path}, opened.snapshot)
     return opened

@@ -33,6 +33,7 @@ from delta_ds.kernel.format.options.write import (
     with_settings,
 )
 from delta_ds.kernel.format.schema.field_metadata import OWN_VALUES
+from delta_ds.kernel.log.segment import no_rows
 from delta_ds.kernel.transaction.write.intent import table_exists
 from delta_ds.records import dataclass
 from delta_ds.spark.base import schema as schemas
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.api.delta_log import DeltaLog
+    from delta_ds.spark.engines.connect.connect_bridge import Log
 
 
 BY_NAME, BY_PLACE = "by name", "by place"
@@ -247,10 +249,15 @@ def find_table(spark: SparkSession, options: Mapping[str, str]) -> Table | None:
     options
         `path`, and what the filesystem needs; others are not looked at.
     """
-    log = open_log(spark, path_option(options) or "", {k: v for k, v in options.items() if is_of_store(k)})
-    found = ask(log, describe)
-    if found is None:
-        return None
+    found = ask(_log_of(spark, options), describe)
+    return None if found is None else _table(found)
+
+
+def _log_of(spark: SparkSession, options: Mapping[str, str]) -> Log:
+    return open_log(spark, path_option(options) or "", {k: v for k, v in options.items() if is_of_store(k)})
+
+
+def _table(found: Mapping[str, Any]) -> Table:
     return Table(
         found["address"],
         found["version"],
@@ -269,14 +276,15 @@ def existing_table(spark: SparkSession, options: Mapping[str, str], call: str) -
     NotADeltaTableError
         It is not there; `call` says who asked.
     """
-    table = find_table(spark, options)
-    if table is None:
+    try:
+        return _table(ask(_log_of(spark, options), describe_existing))
+    except NotADeltaTableError as error:
         raise NotADeltaTableError(
-            f"{call} adds to a table that is there, but there is none at the path. Create it first, with "
+            f"{error.text}. {call} adds to a table that is there: create it first, with "
             "df.write.format('pydelta').save(path) or df.writeTo(...).create(). Nothing was written",
-            parameters={"tableName": f"`{dict(options).get('path', '')}`"},
-        )
-    return table
+            condition=error.condition,
+            parameters=error.parameters,
+        ) from None
 
 
 def leaves_table(spark: SparkSession, request: WriteRequest) -> bool:
@@ -300,9 +308,23 @@ def leaves_table(spark: SparkSession, request: WriteRequest) -> bool:
 def describe(log: DeltaLog) -> dict[str, Any] | None:
     """What `Table` holds, in JSON's types; None where there is no table."""
     try:
-        snapshot = log.snapshot()
+        return describe_existing(log)
     except NotADeltaTableError:
         return None
+
+
+def describe_existing(log: DeltaLog) -> dict[str, Any]:
+    """What `Table` holds, in JSON's types, of a table that rows shall go to.
+
+    Raises
+    ------
+    NotADeltaTableError
+        There is none.
+    """
+    try:
+        snapshot = log.snapshot()
+    except NotADeltaTableError as error:
+        raise no_rows(log.storage, error) from None
     return {
         "address": log.storage.url,
         "version": snapshot.version,

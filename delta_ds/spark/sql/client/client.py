@@ -20,7 +20,7 @@ from delta_ds.conditions.expressions import (
 )
 from delta_ds.conditions.schema import STATEMENT_UNREADABLE
 from delta_ds.conditions.session import VIEW_OVER_PATH_NOT_ALLOWED
-from delta_ds.exceptions import InvalidArgumentError
+from delta_ds.exceptions import InvalidArgumentError, NotADeltaTableError
 from delta_ds.kernel.format.operations import TRUNCATE
 from delta_ds.spark.api.table import DeltaTable
 from delta_ds.spark.base.kinds.frames import frame_of, nothing
@@ -44,7 +44,9 @@ from delta_ds.spark.base.table_names import path_of_parts
 from delta_ds.spark.commands.delete import run_truncate
 from delta_ds.spark.commands.handle import open_name
 from delta_ds.spark.engines import monkeypatch
+from delta_ds.spark.engines.connect.connect_bridge import ask, open_log
 from delta_ds.spark.session import integration
+from delta_ds.spark.session.writes.request import describe_existing
 from delta_ds.spark.sql.client.insert import insert
 from delta_ds.spark.sql.client.references import Call, find_references, with_ctes
 from delta_ds.spark.sql.statements import columns_of, execute
@@ -71,7 +73,12 @@ def execute_rows(call: Call, statement: RowStatement) -> DataFrame:
     if isinstance(statement, Insert):
         insert(call, statement)
         return nothing(call.spark)
-    table = DeltaTable.forName(call.spark, dotted(statement.target))
+    try:
+        table = DeltaTable.forName(call.spark, dotted(statement.target))
+    except NotADeltaTableError:
+        # Rows are wanted, and not the table alone, so that it is said in other words what is not there.
+        ask(open_log(call.spark, path_of_parts(statement.target) or "", {}), describe_existing)
+        raise
     if statement.alias is not None:
         table = table.alias(statement.alias)
     if isinstance(statement, Delete):

@@ -49,6 +49,7 @@ def test_a_stored_value_is_parsed(name: str, text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("delta.deletedFileRetentionDuration", "a while"),
         ("delta.appendOnly", "yes"),
         ("delta.checkpointInterval", "0"),
         ("delta.checkpointInterval", "ten"),
@@ -63,7 +64,9 @@ def test_a_wrong_value_is_refused_naming_the_property(name: str, text: str) -> N
     for call in (lambda: check_property(name, text), lambda: PROPERTIES[name].of({name: text})):
         with pytest.raises(InvalidOptionError, match=name) as caught:
             call()
-        assert caught.value.condition == "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"
+        interval = name.endswith("RetentionDuration") or name == "delta.logRetentionDuration"
+        wanted = "DELTA_INVALID_INTERVAL" if interval else "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"
+        assert caught.value.condition == wanted
 
 
 def test_an_unknown_delta_property_is_refused_with_the_nearest_name() -> None:

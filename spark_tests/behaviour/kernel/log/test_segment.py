@@ -19,7 +19,9 @@ from delta_ds import (
 from delta_ds.exceptions import DeltaError, StorageError
 from delta_ds.kernel.commands.vacuum.command import vacuum
 from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.log.segment import no_rows
 from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.testing import TableBuilder
 
 
@@ -46,6 +48,24 @@ def test_a_folder_without_commits_is_no_table(tmp_path):
     (tmp_path / "_delta_log").mkdir()
     with pytest.raises(NotADeltaTableError, match="no commit"):
         DeltaLog(tmp_path).snapshot()
+
+
+@pytest.mark.parametrize("place", ["{}", "memory://no-rows{}"])
+def test_rows_are_looked_for_in_vain_where_there_is_nothing_or_no_log(tmp_path, place):
+    storage = open_storage(place.format(tmp_path / "t"))
+    error = no_rows(storage)
+    assert isinstance(error, NotADeltaTableError)
+    assert (error.condition, error.sql_state) == ("PATH_NOT_FOUND", "42K03")
+    assert error.parameters == {"path": storage.url}
+    assert "Path does not exist" in error.text and "doesn't exist" in error.text
+    storage.write("part-0.parquet", b"x")
+    assert no_rows(storage).condition == "DELTA_TABLE_NOT_FOUND"
+    said = NotADeltaTableError("as somebody else says")
+    assert no_rows(storage, said) is said
+
+
+def test_rows_of_a_partition_that_is_not_there_are_those_of_its_table(tmp_path):
+    assert no_rows(open_storage(str(tmp_path / "country=DE"))).text.endswith("and filter by country")
 
 
 @pytest.mark.parametrize("version", [-1, 6])

@@ -67,8 +67,8 @@ def test_a_table_stays_as_it_is(spark: SparkSession, sales: str) -> None:
         ("parquet.`{}/t`", "int", SchemaError, "PARSE_SYNTAX_ERROR"),
         ("parquet.`{}/none`", None, DataFileError, "DELTA_FILE_NOT_FOUND"),
         ("{}/t", None, UnsupportedOperationError, "DELTA_CONVERT_NON_PARQUET_TABLE"),
-        ("nowhere", None, NotADeltaTableError, "DELTA_TABLE_NOT_FOUND"),
-        ("default.nowhere", None, NotADeltaTableError, "DELTA_TABLE_NOT_FOUND"),
+        ("nowhere", None, NotADeltaTableError, "TABLE_OR_VIEW_NOT_FOUND"),
+        ("default.nowhere", None, NotADeltaTableError, "TABLE_OR_VIEW_NOT_FOUND"),
         ("orc.`{}/t`", None, UnsupportedOperationError, "DELTA_CONVERT_NON_PARQUET_TABLE"),
     ],
 )

@@ -5,8 +5,8 @@ Source: delta-spark 4.4, `UpdateExpressionsSupport.cast`; asked of it with each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from delta_ds import DeltaError, DeltaTable
+from spark_tests.behaviour.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,15 +79,8 @@ CASES: list[tuple[str, str, str, Any]] = [
 ]
 
 
-@contextmanager
-def _session(spark: SparkSession, policy: str, ansi: bool) -> Iterator[None]:
-    spark.conf.set(_POLICY, policy)
-    spark.conf.set(_ANSI, str(ansi).lower())
-    try:
-        yield
-    finally:
-        spark.conf.unset(_POLICY)
-        spark.conf.unset(_ANSI)
+def _session(spark: SparkSession, policy: str, ansi: bool) -> AbstractContextManager[None]:
+    return session_settings(spark, {_POLICY: policy, _ANSI: str(ansi).lower()})
 
 
 @pytest.mark.spark

@@ -48,6 +48,48 @@ def test_explain_runs_nothing(spark: SparkSession, table: str, statement: str, h
     assert not spark.catalog.tableExists("never")
 
 
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM t WHERE id = 1", "Files: 1 of 3, Rows: found by Arrow in threads of the driver"),
+        ("DELETE FROM t", "Rows: all of 3 files, which are not read"),
+        (
+            "DELETE FROM t WHERE hash(id) = 1",
+            "Rows: found by a query of Spark, Reason: the expression Murmur3Hash",
+        ),
+        ("UPDATE t SET p = 0 WHERE id > 3", "Files: 2 of 3, Rows: found by Arrow in threads of the driver"),
+        ("UPDATE t SET p = hash(id)", "Rows: found by a query of Spark, Reason: the expression Murmur3Hash"),
+        ("UPDATE t SET p = 0 WHERE id = 77", "Rows: none"),
+        (
+            "MERGE INTO t USING (SELECT * FROM range(9)) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+            "Rows: found by Arrow, if the source, which Spark computes once, has at most 268435456 bytes; "
+            "else by a query of Spark",
+        ),
+        (
+            "MERGE INTO t USING (SELECT * FROM range(9)) s ON t.id < s.id WHEN MATCHED THEN DELETE",
+            "Rows: found by a query of Spark, "
+            "Reason: a search condition without a key: Spark tries all pairs of rows faster",
+        ),
+    ],
+)
+def test_explain_tells_who_finds_the_rows_of_a_command(
+    spark: SparkSession, schema: str, statement: str, told: str
+) -> None:
+    spark.sql("CREATE OR REPLACE TABLE t USING delta AS SELECT id, id AS p FROM range(0, 9, 1, 3)")
+    before = version(spark, "t")
+    plan = spark.sql(f"EXPLAIN {statement}").first()
+    assert plan is not None
+    (line,) = (line for line in plan[0].splitlines() if f"- Delta {statement.split()[0]} " in line)
+    assert line.endswith(told)
+    assert told == "Rows: none" or f", Version: {before}, " in line
+    assert version(spark, "t") == before
+
+
+def test_explain_tells_what_is_wrong_with_a_command(spark: SparkSession, table: str) -> None:
+    rows = spark.sql("EXPLAIN DELETE FROM t WHERE nothing = 1").collect()
+    assert "UNRESOLVED_COLUMN" in " ".join(row[0] for row in rows)
+
+
 def test_statement_runs_once_however_often_its_answer_is_read(spark: SparkSession, table: str) -> None:
     answer = spark.sql("DELETE FROM t WHERE id = 1")
     assert [row.num_affected_rows for row in (*answer.collect(), *answer.collect())] == [1, 1]

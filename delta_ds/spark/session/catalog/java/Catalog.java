@@ -129,6 +129,12 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
             new Object[] {null, entry.name(), entry(known), version, timestamp})).under(known);
     }
 
+    /** The table of a path that a command is for, which reads no rows. */
+    static DeltaTable commanded(SparkSession session, Identifier ident) {
+        return DeltaTable.of((Supplier) Python.ask("open_for_command", session,
+            new Object[] {path(ident), ident.toString()}));
+    }
+
     /** An entry as Python reads it. */
     static String entry(CatalogTable known) {
         Map said = new HashMap();

@@ -5,6 +5,7 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.ExternalCommandRunner;
 import org.apache.spark.sql.execution.command.ExternalCommandExecutor;
+import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
@@ -37,5 +38,12 @@ public final class Command extends ExternalCommandExecutor {
         return (Seq) rows.result();
     }
 
-    public String simpleString(int fields) { return "Delta " + command(); }
+    public String nodeName() { return "Delta " + command(); }
+
+    public Iterator stringArgs() {
+        VectorBuilder texts = new VectorBuilder();
+        String explanation = ((Statement) runner()).explained(command());
+        if (explanation != null) texts.addOne(explanation);
+        return ((Seq) texts.result()).iterator();
+    }
 }

@@ -2,6 +2,7 @@ package pydelta;
 
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
@@ -34,7 +35,9 @@ public final class Names {
             : plan instanceof UnresolvedTable ? ((UnresolvedTable) plan).multipartIdentifier()
             : plan instanceof UnresolvedTableOrView ? ((UnresolvedTableOrView) plan).multipartIdentifier() : null;
         if (name == null) return null;
-        DeltaTable found = find(session, name, plan instanceof UnresolvedRelation);
+        boolean rows = plan instanceof UnresolvedRelation;
+        DeltaTable found = rows ? null : commanded(session, name);
+        if (found == null) found = find(session, name, rows);
         return found == null ? null : new Object[] {found, alias};
     }
 
@@ -51,6 +54,28 @@ public final class Names {
         Table found = load(session, parts);
         if (found instanceof DeltaTable) return (DeltaTable) found;
         return views && found != null && isView(found) ? Views.table(session, parts) : null;
+    }
+
+    /** The table of a name that is a path, for a command which reads no rows; null: the name is none. */
+    static DeltaTable commanded(SparkSession session, Seq parts) {
+        ResolvedTable found = resolved(session, parts);
+        return found == null ? null : (DeltaTable) found.table();
+    }
+
+    /** A table that a command names by its path, as Spark resolves it; null: it names none so. */
+    static ResolvedTable resolved(SparkSession any, Seq parts) {
+        CatalogManager catalogs = ((org.apache.spark.sql.classic.SparkSession) any).sessionState().catalogManager();
+        boolean full = parts.length() == 3 && "spark_catalog".equalsIgnoreCase((String) parts.apply(0));
+        CatalogPlugin catalog = full ? catalogs.catalog("spark_catalog") : catalogs.currentCatalog();
+        Identifier ident = ident(parts, full ? 1 : 0);
+        if (!(catalog instanceof Catalog) || Catalog.path(ident) == null) return null;
+        return ResolvedTable.create((Catalog) catalog, ident, Catalog.commanded(any, ident));
+    }
+
+    private static Identifier ident(Seq parts, int from) {
+        String[] namespace = new String[parts.length() - 1 - from];
+        for (int i = 0; i < namespace.length; i++) namespace[i] = (String) parts.apply(from + i);
+        return Identifier.of(namespace, (String) parts.last());
     }
 
     /** Whether a name is that of a table which is there, and none of ours. */

@@ -1,5 +1,7 @@
 package pydelta;
 
+import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.connector.ExternalCommandRunner;
 import org.apache.spark.sql.types.StructType;
@@ -8,12 +10,31 @@ import scala.collection.immutable.Seq;
 
 /** What a command runs, in one object, as Spark copies commands by the constructor of their case class. */
 public final class Statement implements ExternalCommandRunner {
+    private static final List CHANGES = Arrays.asList(new String[] {"DELETE", "UPDATE", "MERGE"});
+    private String explanation;
     final Object what;
     final Seq columns;
 
     Statement(Object what, String schema) {
         this.what = what;
         this.columns = (Seq) DataTypeUtils.toAttributes((StructType) StructType.fromJson(schema));
+    }
+
+    /** What EXPLAIN tells of a change of rows; null for other statements, and where nobody explains. */
+    synchronized String explained(String command) {
+        if (explanation == null && CHANGES.contains(command) && isExplained()) {
+            explanation = (String) Python.ask("explain", new Object[] {command, what});
+        }
+        return explanation;
+    }
+
+    /** Spark shows a plan for itself too: every statement that runs is told to listeners with its text. */
+    private static boolean isExplained() {
+        StackTraceElement[] calls = Thread.currentThread().getStackTrace();
+        for (int i = 0; i < calls.length; i++) {
+            if (calls[i].getClassName().equals("org.apache.spark.sql.execution.command.ExplainCommand")) return true;
+        }
+        return false;
     }
 
     public String[] executeCommand(String command, CaseInsensitiveStringMap options) {

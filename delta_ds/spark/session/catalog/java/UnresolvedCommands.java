@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
@@ -49,7 +50,7 @@ public final class UnresolvedCommands extends Rule {
         // Two classes, of which no version of Spark has both.
         String kind = plan.getClass().getSimpleName();
         if (kind.equals("CreateTableLike") || kind.equals("CreateTableLikeCommand")) return like((Product) plan);
-        return plan;
+        return ((LogicalPlan) plan).resolveOperatorsUp(new Paths(session));
     }
 
     private TreeNode taken(String kind, TreeNode plan, LogicalPlan target) {
@@ -68,7 +69,8 @@ public final class UnresolvedCommands extends Rule {
             location = ((CatalogStorageFormat) Relations.field(plan, "fileFormat")).locationUri();
         }
         Option provider = (Option) Relations.field(plan, "provider");
-        DeltaTable ours = Names.find(session, parts(source), false);
+        DeltaTable ours = Names.commanded(session, parts(source));
+        if (ours == null) ours = Names.find(session, parts(source), false);
         boolean taken = provider.isDefined() ? Catalog.isOurs((String) provider.get()) : ours != null;
         if (!taken) return (TreeNode) plan;
         return Command.of("CREATE TABLE LIKE", new Object[] {parts(target), parts(source), ours,
@@ -113,6 +115,26 @@ public final class UnresolvedCommands extends Rule {
             boolean asked = "true".equalsIgnoreCase(read.options().get("readChangeFeed"))
                 || "true".equalsIgnoreCase(read.options().get("readChangeData"));
             return asked && !read.isStreaming() ? Names.find(session, read.multipartIdentifier(), false) : null;
+        }
+    }
+
+    /** Tables that commands name by their path: what is said of a path without one is not what a read is told. */
+    private static final class Paths extends AbstractPartialFunction {
+        private final SparkSession session;
+
+        Paths(SparkSession session) {
+            this.session = session;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof UnresolvedTable || node instanceof UnresolvedTableOrView;
+        }
+
+        public Object applyOrElse(Object node, Function1 otherwise) {
+            if (!isDefinedAt(node)) return otherwise.apply(node);
+            Object found = Names.resolved(session, node instanceof UnresolvedTable
+                ? ((UnresolvedTable) node).multipartIdentifier() : ((UnresolvedTableOrView) node).multipartIdentifier());
+            return found == null ? node : found;
         }
     }
 

@@ -79,10 +79,15 @@ def test_an_option_like_nothing_known_is_refused_with_the_list_of_names_where_th
     assert "known are path, versionAsOf" in str(refusal(zzz="1", **{SETTINGS_OPTION: facts.text()}))
 
 
-@pytest.mark.parametrize("value", ["-1", "1.5", "latest", "", "１", "9" * 30, "9" * 5000])
+@pytest.mark.parametrize("value", ["-x", "1.5", "latest", "", "１", "9" * 30, "9" * 5000])
 def test_a_version_that_is_no_natural_number_is_refused(value: str) -> None:
     assert refusal(versionAsOf=value).condition == "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE"
-    assert refusal(readChangeFeed="true", startingVersion=value).condition == "DELTA_ILLEGAL_OPTION"
+    assert refusal(readChangeFeed="true", startingVersion=value).condition == "DELTA_VERSION_INVALID"
+
+
+def test_a_version_below_0_is_one_that_no_table_has() -> None:
+    assert parse_read_options({"path": "/t", "versionAsOf": " -1 "}).version == -1
+    assert refusal(readChangeFeed="true", startingVersion="-1").condition == "DELTA_VERSION_INVALID"
 
 
 @pytest.mark.parametrize(
