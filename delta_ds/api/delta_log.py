@@ -525,7 +525,7 @@ class DeltaLog(Shown, Maintained, Described, Frames):
         """
         from delta_ds.api.merge import TableMerger
         from delta_ds.kernel.commands.dml.in_process import CommandSettings
-        from delta_ds.kernel.commands.merge.request import MergeRequest
+        from delta_ds.kernel.commands.merge.clauses import MergeRequest
 
         _check_from_zero(retries=retries)
         request = MergeRequest(

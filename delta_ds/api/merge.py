@@ -9,8 +9,14 @@ from delta_ds.kernel.base.arguments import checked
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.commands.merge.clauses import Clause, Do, When
-    from delta_ds.kernel.commands.merge.request import MergeRequest, MergeResult, MergeSource
+    from delta_ds.kernel.commands.merge.clauses import (
+        Clause,
+        Do,
+        MergeRequest,
+        MergeResult,
+        MergeSource,
+        When,
+    )
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.write.arrow import Rows
 
@@ -201,9 +207,8 @@ class TableMerger:
         >>> merger.when_matched_delete().execute().version
         2
         """
-        from delta_ds.kernel.commands.merge.clauses import effective_clauses
+        from delta_ds.kernel.commands.merge.clauses import effective_clauses, read_source
         from delta_ds.kernel.commands.merge.command import merge
-        from delta_ds.kernel.commands.merge.request import read_source
 
         # What is wrong with the clauses is told before the source is read.
         effective_clauses(self._request.clauses, self._log.storage.url)

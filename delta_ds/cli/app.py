@@ -11,12 +11,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from delta_ds._version import __version__
-from delta_ds.cli import differences, health, json_schemas, maintenance, output, rows, sql, streams, tables
+from delta_ds.cli import differences, json_schemas, maintenance, output, rows, sql, streams, tables
 from delta_ds.cli.bench import command as bench
 from delta_ds.cli.ui import command as ui
 from delta_ds.events.formatter import undirected_lines
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.card import visible
 from delta_ds.redaction import redacted, without
 
 _HELP = "Delta tables from the command line, without Spark. TABLE is a folder or a URL; TABLE@v5 is its version 5."
@@ -26,10 +26,10 @@ _MORE = (
 )
 _LOOK = (
     tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, sql.sql, rows.changes,
-    rows.blame, differences.diff, health.health, health.fsck, ui.ui, bench.bench, json_schemas.schema,
+    rows.blame, differences.diff, maintenance.health, maintenance.fsck, ui.ui, bench.bench, json_schemas.schema,
 )  # fmt: skip
 _CARE = (
-    health.maintain,
+    maintenance.maintain,
     maintenance.checkpoint,
     maintenance.vacuum,
     maintenance.restore,

@@ -27,7 +27,7 @@ from delta_ds.cli.json_values import error_body, plain, shown
 from delta_ds.cli.streams import tell, writing
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base import environment
-from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.card import visible
 from delta_ds.kernel.base.work import silence
 from delta_ds.reporting.listeners import add_listener
 

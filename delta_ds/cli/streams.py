@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.card import visible
 
 
 class OutputError(Exception):

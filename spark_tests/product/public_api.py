@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.health import Due
 from delta_ds.kernel.commands.layout.column import ColumnLayout
 from delta_ds.kernel.commands.layout.timeline import Timeline
 from delta_ds.kernel.commands.maintain import Maintenance, Step
-from delta_ds.kernel.commands.merge.request import MergeResult
+from delta_ds.kernel.commands.merge.clauses import MergeResult
 from delta_ds.kernel.commands.optimize.command import OptimizeResult
 from delta_ds.kernel.commands.plot.plots import Plots
 from delta_ds.kernel.commands.restore import RestoreResult

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base import environment
-from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.card import visible
 from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import CommandReport, ProgressReport
 

@@ -11,7 +11,7 @@ from delta_ds.conditions.commands import MODE_NOT_SUPPORTED
 from delta_ds.conditions.coordination import MAINTENANCE_NOT_ALLOWED
 from delta_ds.conditions.iceberg import GENERATE_WITHOUT_UNIVERSAL_FORMAT
 from delta_ds.exceptions import DeltaConcurrentModificationException, UnsupportedOperationError
-from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.card import visible
 from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.commands.compute_statistics import compute_statistics
 from delta_ds.kernel.commands.health import CHECKPOINT, STATISTICS, VACUUM, Due, Health, health_of

@@ -186,8 +186,9 @@ def _job(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _of_vs_code() -> str | None:
     """The notebook that VS Code runs; what imports IPython has imported it already."""
-    python = sys.modules.get("IPython")
-    shell = python.get_ipython() if python is not None else None
+    # Another thread may be about to import it, so it may be there without anything in it.
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = get_shell() if get_shell is not None else None
     path = getattr(shell, "user_ns", {}).get(_NOTEBOOK_OF_VS_CODE)
     return path if isinstance(path, str) else None
 

@@ -34,9 +34,8 @@ from delta_ds.spark.base.kinds.session_kind import knows_names, server_knows_nam
 from delta_ds.spark.base.schema import spark_type, to_kernel
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.commands.handle import Handle, open_handle, open_name
-from delta_ds.spark.engines.arguments import public_methods
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
 from delta_ds.spark.engines.connect.connect_bridge import open_log, run
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.writing import as_existing_name
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.optimize import run_optimize
 from delta_ds.spark.engines.arguments import public_methods
 from delta_ds.spark.engines.connect import log_calls
-from delta_ds.spark.engines.connect.connect_bridge import ask, fetch, run
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.reading import read
 
@@ -123,7 +123,7 @@ class TableDescription:
         run(self._handle.log, alter_properties.unset_properties, rest)
 
     def _remove_mapping(self, mode: str | None) -> None:
-        self._rewrite(fetch(self._handle.log, drop_feature.unmapping_request, mode))
+        self._rewrite(ask(self._handle.log, drop_feature.unmapping_request, mode))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol to these versions; it is never lowered.
@@ -201,7 +201,7 @@ class TableDescription:
         """
         log, truncate = self._handle.log, bool(truncateHistory)
         run(log, drop_feature.switch_off, featureName, truncate)
-        self._rewrite(fetch(log, drop_feature.rewrite_request, featureName))
+        self._rewrite(ask(log, drop_feature.rewrite_request, featureName))
         run(log, drop_feature.finish_dropping, featureName, truncate)
 
     def _rewrite(self, request: OptimizeRequest | None) -> None:

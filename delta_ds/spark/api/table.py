@@ -16,11 +16,10 @@ from delta_ds.spark.api.builder import DeltaTableBuilder
 from delta_ds.spark.api.description import TableDescription
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.commands.handle import open_handle, open_name
-from delta_ds.spark.engines.arguments import public_methods
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
 from delta_ds.spark.engines.connect import log_calls
-from delta_ds.spark.engines.connect.connect_bridge import ServerLog, ask, fetch, open_log, run
+from delta_ds.spark.engines.connect.connect_bridge import ServerLog, ask, open_log, run
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.errors.translation import delta_errors
 from delta_ds.spark.session.reading import read
 
@@ -481,7 +480,7 @@ class DeltaTable(TableDescription, Shown):
         """
         from delta_ds.kernel.commands.health import health
 
-        result: Health = fetch(self._handle.log, health)
+        result: Health = ask(self._handle.log, health)
         return result
 
     def maintain(self, vacuum: bool = False, dryRun: bool = False) -> Maintenance:
@@ -531,7 +530,7 @@ class DeltaTable(TableDescription, Shown):
 
         def asked(function: Callable[..., Any], *arguments: Any) -> Any:
             with delta_errors():
-                return fetch(handle.log, log_calls.at_version, None, function, arguments)
+                return ask(handle.log, log_calls.at_version, None, function, arguments)
 
         return Plots(asked, lambda: time_zone(handle.spark))
 
@@ -812,7 +811,7 @@ class DeltaTable(TableDescription, Shown):
         >>> table.toDF().count()
         2
         """
-        from delta_ds.spark.commands.restore import run_restore
+        from delta_ds.spark.commands.clone import run_restore
 
         return run_restore(self._handle, version=version)
 
@@ -838,7 +837,7 @@ class DeltaTable(TableDescription, Shown):
         >>> table.toDF().count()
         4
         """
-        from delta_ds.spark.commands.restore import run_restore
+        from delta_ds.spark.commands.clone import run_restore
 
         return run_restore(self._handle, timestamp=timestamp)
 

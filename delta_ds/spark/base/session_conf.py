@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.options import INVALID_CONF_VALUE
-from delta_ds.kernel.base.value_types import parse_size
-from delta_ds.kernel.format.options import parsing as values
+from delta_ds.kernel.base.value_types import parse_boolean, parse_size
 from delta_ds.kernel.format.options.settings import TIME_ZONE
 from delta_ds.spark.base.table_names import FORMAT
 
@@ -83,7 +82,7 @@ def is_set(spark: SparkSession | None, name: str, default: bool) -> bool:
         return default
     text = str(spark.conf.get(name, str(default).lower()))
     try:
-        return values.boolean(text, values.zone_by_name("UTC"))
+        return parse_boolean(text)
     except ValueError as error:
         raise INVALID_CONF_VALUE(setting=name, value=text, reason=error) from error
 

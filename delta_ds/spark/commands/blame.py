@@ -18,7 +18,7 @@ from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds import sealed
 from delta_ds.spark.base.kinds.sealed import Sealed, seal
 from delta_ds.spark.base.kinds.session_facts import with_session_settings
-from delta_ds.spark.base.same_version import same_version
+from delta_ds.spark.base.processes import same_version
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.commands.delete import resolve_condition

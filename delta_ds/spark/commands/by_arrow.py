@@ -15,20 +15,18 @@ import numpy as np
 
 from delta_ds.exceptions import InvariantViolationError, PredicateError
 from delta_ds.kernel.base.work import Work
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten, together
 from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
 from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import Task, rewrite_in_threads
 from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite, plan_file_rewrite
-from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
-from delta_ds.spark.base.kinds.frames import run_tasks
-from delta_ds.spark.base.progress import tasks_counted
-from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, is_little, size
+from delta_ds.spark.base.kinds.frames import run_tasks, tasks_counted
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.explain import end_if_explained
+from delta_ds.spark.commands.rows import in_threads
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.errors.translation import as_delta_error
 
@@ -143,15 +141,8 @@ def _or_spark(work: Callable[[], _Answer]) -> _Answer:
 
 
 def _is_local(target: DmlTarget, rewrite: FileRewrite) -> bool:
-    """Whether threads of this process do it; see `LOCAL_OPTIMIZE_CONF`."""
-    if (
-        not size(target.spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
-        or not target.engine.jobs.runs_small_jobs()
-    ):
-        return False
-    if target.engine.jobs.runs_tasks_here():
-        return True
-    return is_little(target.spark, sum(piece.size for piece in rewrite.files.values()), len(rewrite.files))
+    size = sum(piece.size for piece in rewrite.files.values())
+    return in_threads(target.spark, target.engine.jobs, size, len(rewrite.files))
 
 
 def _groups(rewrite: FileRewrite, tasks: int) -> list[list[int]]:

@@ -1,7 +1,8 @@
-"""`clone`, `cloneAtVersion` and `cloneAtTimestamp`."""
+"""A version of a table put in another place, or in front again: `cloneAtVersion`, `restoreToVersion` and the like."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -9,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.commands import FILES_FROM_OF_SHALLOW_CLONE
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS, shallow_clone_parquet
+from delta_ds.kernel.commands.restore import RESULT_COLUMNS as RESTORED_COLUMNS
+from delta_ds.kernel.commands.restore import restore
+from delta_ds.kernel.format.options.settings import RESTORE_PROTOCOL_DOWNGRADE
 from delta_ds.kernel.storage.store_options import SecretOptions
+from delta_ds.spark.base.kinds.frames import frame, nothing
 from delta_ds.spark.base.kinds.session_facts import with_session_settings
-from delta_ds.spark.base.session_conf import time_zone
+from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import without_path
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ask, open_log, run
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.format.schema.types import StructType
     from delta_ds.spark.commands.handle import Handle
@@ -115,3 +120,35 @@ def clone_parquet(
         properties=properties,
     )
     return found.row()
+
+
+MISSING_FILES_SETTING = "spark.sql.files.ignoreMissingFiles"
+
+
+def run_restore(
+    handle: Handle, *, version: int | None = None, timestamp: str | datetime | None = None
+) -> DataFrame:
+    """Go back to a version or a moment, as a new version.
+
+    Returns
+    -------
+    DataFrame
+        One row, with the six columns of delta-spark; without rows and columns where the table was so already.
+    """
+    spark = handle.spark
+    transaction = str(uuid.uuid4())
+    run(
+        handle.log,
+        restore,
+        version=version,
+        timestamp=timestamp,
+        timezone=time_zone(spark),
+        ignore_missing_files=is_set(spark, MISSING_FILES_SETTING, False),
+        protocol_downgrade_allowed=is_set(spark, RESTORE_PROTOCOL_DOWNGRADE.full_name, False),
+        transaction_id=transaction,
+    )
+    metrics = ask(handle.log, log_calls.metrics_of, transaction)
+    if metrics is None:
+        return nothing(spark)
+    row = {name: int(metrics[log_calls.metric_of_column(name)]) for name in RESTORED_COLUMNS}
+    return frame(spark, [row], dict.fromkeys(RESTORED_COLUMNS, "long"))

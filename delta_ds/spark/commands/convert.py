@@ -25,9 +25,8 @@ from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.environment import tasks_problem
-from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow
+from delta_ds.spark.base.kinds.frames import frame_of, map_in_arrow, progress_of, tasks_counted
 from delta_ds.spark.base.kinds.session_kind import knows_names
-from delta_ds.spark.base.progress import progress_of, tasks_counted
 from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import format_and_path, is_ours

@@ -16,7 +16,6 @@ from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.redaction import redacted
-from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.by_arrow import positions
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows
 from delta_ds.spark.commands.predicates import (
@@ -28,14 +27,14 @@ from delta_ds.spark.commands.predicates import (
     reads_only,
 )
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.commands.retries import run_command
+from delta_ds.spark.commands.row_commands import run_at_server, run_command
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.expressions import Resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.commands.dml.rewritten import Rewritten
+    from delta_ds.kernel.commands.dml.candidates import Rewritten
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.dml_target import DmlTarget

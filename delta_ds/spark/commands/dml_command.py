@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.events.commands import ROWS_FOUND_BY_SPARK, RULES_BY_SPARK
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE
 from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import (
@@ -22,7 +22,6 @@ from delta_ds.kernel.commands.dml.plan import (
     plan_dml,
     plan_replacement,
 )
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of, compact_after
 from delta_ds.kernel.format.actions import Metadata
 from delta_ds.kernel.format.options.settings import (
@@ -41,9 +40,8 @@ from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.redaction import redacted
-from delta_ds.spark.base.kinds.frames import frame_of, run_tasks
+from delta_ds.spark.base.kinds.frames import frame_of, run_tasks, tasks_counted, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info
-from delta_ds.spark.base.progress import tasks_counted, work_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
@@ -92,7 +90,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         says so. Where queries are seen to read tables, that counts instead.
     repeatable
         Whether the command is a pure function of the table, so that it may be done again after a conflict; see
-        `retries`. The command says so.
+        `run_command`. The command says so.
 
     Raises
     ------

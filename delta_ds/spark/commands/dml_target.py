@@ -45,7 +45,7 @@ from delta_ds.spark.base.kinds.sealed import Sealed, seal
 from delta_ds.spark.base.kinds.session_facts import facts_of, with_facts_of_reads, with_session_settings
 from delta_ds.spark.base.query_needs import TARGET_FORMAT, Needed, needed_of
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.engines.connect.connect_bridge import fetch, run
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.engines.connect.log_calls import at_version
 from delta_ds.spark.engines.large_tables import is_large, matching_files
 from delta_ds.spark.engines.seam.choice import engine_of
@@ -193,7 +193,7 @@ class DmlTarget:
         if isinstance(handle.log, DeltaLog):
             self._snapshot = handle.log.open_snapshot(version)
         self.state: TableState = (
-            fetch(handle.log, _state, version) if self._snapshot is None else self._snapshot.table_state
+            ask(handle.log, _state, version) if self._snapshot is None else self._snapshot.table_state
         )
         self.version = self.state.version
         self.schema = self.state.schema
@@ -209,7 +209,7 @@ class DmlTarget:
         """The result of `function(snapshot, *arguments)`, wherever the log is; `wire.py` has a form for it."""
         if self._snapshot is not None:
             return function(self._snapshot, *arguments)
-        return fetch(self.handle.log, at_version, self.version, function, arguments)
+        return ask(self.handle.log, at_version, self.version, function, arguments)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call `function(snapshot, *arguments)` once, wherever the log is."""

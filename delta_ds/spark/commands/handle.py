@@ -13,7 +13,7 @@ from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.session_kind import knows_names, server_knows_names
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
 from delta_ds.spark.engines.connect import log_calls
-from delta_ds.spark.engines.connect.connect_bridge import fetch, open_log
+from delta_ds.spark.engines.connect.connect_bridge import ask, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +85,7 @@ def open_handle(
     """
     session_facts.session_settings(spark)  # tells of those without effect
     log = open_log(spark, path, options)
-    where, card = fetch(log, log_calls.opened)
+    where, card = ask(log, log_calls.opened)
     given = {**options, "path": where if where.startswith("/") else str(path)}
     return Handle(spark, log, where, given, alias, opened=card)
 

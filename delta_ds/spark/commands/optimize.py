@@ -30,16 +30,13 @@ from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import TIME_ZONE, USER_METADATA
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds.environment import tasks_problem
-from delta_ds.spark.base.kinds.frames import frame_of
+from delta_ds.spark.base.kinds.frames import frame_of, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info, facts_of
-from delta_ds.spark.base.progress import work_of
-from delta_ds.spark.base.session_conf import is_little
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
-from delta_ds.spark.commands.rows import staging
-from delta_ds.spark.engines.arguments import public_methods
-from delta_ds.spark.engines.connect.connect_bridge import fetch, run
+from delta_ds.spark.commands.rows import in_threads, staging
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,6 +83,8 @@ SCHEMA = f"path string, metrics struct<{','.join(f'{name}:{kind}' for name, kind
 # What opening a file counts for.
 _OPEN_BYTES = 64 << 10
 _ORDERED_IN_MEMORY = 4
+# Of a larger bin threads do not sort the rows by files of this machine: tasks have Spark's folders for it.
+_ON_DISK_BYTES = 4 << 30
 
 
 @public_methods
@@ -237,7 +236,11 @@ def session_request(spark: SparkSession) -> OptimizeRequest:
         A value that a setting does not take.
     """
     facts = facts_of(spark)
-    return OptimizeRequest(settings=settings_of(facts.settings), timezone=facts.settings[TIME_ZONE])
+    return OptimizeRequest(
+        settings=settings_of(facts.settings),
+        timezone=facts.settings[TIME_ZONE],
+        exact_names=facts.case_sensitive,
+    )
 
 
 def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
@@ -252,7 +255,7 @@ def optimize_files(handle: Handle, request: OptimizeRequest) -> dict[str, Any]:
     started = time_ns() // 1_000_000
     with work_of(spark, operations.OPTIMIZE.name, handle.where) as work:
         with work.phase("planning"):
-            plan, server_cores = fetch(log, _plan_on_server, request)
+            plan, server_cores = ask(log, _plan_on_server, request)
         cores, adds = _carry_out(handle, plan, server_cores, work)
     return result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
 
@@ -284,12 +287,12 @@ def _plan_on_server(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePl
 
 
 def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int, phase: Phase) -> list[AddFile]:
-    large = [
-        number
-        for number, files in enumerate(plan.bins)
-        if plan.curve is not None and files.size > clustering_sort.IN_MEMORY_BYTES
-    ]
-    if not large and (_is_local(spark, plan) or not _can_tasks(spark, plan)):
+    here = _in_threads(spark, plan)
+    most = _ON_DISK_BYTES if here else clustering_sort.IN_MEMORY_BYTES
+    large = [n for n, files in enumerate(plan.bins) if plan.curve is not None and files.size > most]
+    if here and not large:
+        return rewrite_all(plan, cores, phase)
+    if not large and not _can_tasks(spark, plan):
         return rewrite_all(plan, os.cpu_count() or 1, phase)
     if large and (problem := tasks_problem(spark)) is not None:
         raise EXECUTORS_WITHOUT_PACKAGE(
@@ -303,14 +306,11 @@ def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int, phase: Phase) 
     return adds
 
 
-def _is_local(spark: SparkSession, plan: OptimizePlan) -> bool:
-    """Whether so little is to be rewritten that a job costs more than it brings; see `LOCAL_OPTIMIZE_CONF`."""
-    if not engine_of(spark).jobs.runs_small_jobs():
-        return False
+def _in_threads(spark: SparkSession, plan: OptimizePlan) -> bool:
     # With a curve all rows of a bin are in memory.
     share = 1 if plan.curve is None else _ORDERED_IN_MEMORY
     files = sum(len(files.slices) for files in plan.bins)
-    return is_little(spark, sum(files.size for files in plan.bins), files, share)
+    return in_threads(spark, engine_of(spark).jobs, sum(files.size for files in plan.bins), files, share)
 
 
 def _can_tasks(spark: SparkSession, plan: OptimizePlan) -> bool:

@@ -18,10 +18,9 @@ from delta_ds.conditions.options import (
     REPLACE_USING_UNRESOLVED,
 )
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, replacement_metrics, with_row_counts
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, ROW
 from delta_ds.kernel.commands.dml.plan import check_names
-from delta_ds.kernel.commands.dml.rewritten import replacement_metrics
 from delta_ds.kernel.format.operations import WRITE
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.kernel.format.schema.types import BOOLEAN
@@ -30,9 +29,8 @@ from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.schema import from_spark, quoted
 from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.commands.merge.clauses import Clause
 from delta_ds.spark.commands.merge.outcome import row_scope
-from delta_ds.spark.commands.merge.plan import MergePlan, ResolvedClause
+from delta_ds.spark.commands.merge.plan import Clause, MergePlan, ResolvedClause
 from delta_ds.spark.commands.merge.rows import Sides
 from delta_ds.spark.commands.merge.sides import (
     Side,
@@ -49,8 +47,8 @@ from delta_ds.spark.engines.seam.expressions import Resolved
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from delta_ds.kernel.commands.dml.candidates import Rewritten
     from delta_ds.kernel.commands.dml.commit import RowScope
-    from delta_ds.kernel.commands.dml.rewritten import Rewritten
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import StructField
     from delta_ds.kernel.transaction.write.intent import WriteIntent

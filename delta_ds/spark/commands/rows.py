@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.spark.base.kinds.frames import active
+from delta_ds.spark.base.session_conf import is_little
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.spark.engines.seam.engine import Jobs
 
 
 @contextmanager
@@ -34,6 +37,24 @@ def staging(table: str) -> Iterator[Staging]:
             if ours is None or ours is error:
                 raise
             raise ours from error
+
+
+def in_threads(spark: SparkSession, jobs: Jobs, size: int, files: int, share: int = 1) -> bool:
+    """Whether threads of this process rewrite files, not tasks: where those would run here too, or little is rewritten.
+
+    Parameters
+    ----------
+    size, files, share
+        As of `is_little`.
+
+    Raises
+    ------
+    InvalidOptionError
+        `LOCAL_OPTIMIZE_CONF` is no size.
+    """
+    if not (is_little(spark, 1, 0) and jobs.runs_small_jobs()):
+        return False
+    return jobs.runs_tasks_here() or is_little(spark, size, files, share)
 
 
 # The condition of Spark's error.

@@ -18,7 +18,6 @@ from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.spark.base.schema import quoted
-from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows
 from delta_ds.spark.commands.predicates import (
@@ -31,14 +30,13 @@ from delta_ds.spark.commands.predicates import (
 from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, target_path, with_defaults
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
-from delta_ds.spark.commands.retries import run_command
+from delta_ds.spark.commands.row_commands import run_at_server, run_command
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-    from delta_ds.kernel.commands.dml.rewritten import Rewritten
+    from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten
     from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.handle import Handle
     from delta_ds.spark.engines.seam.expressions import Resolved
@@ -147,8 +145,8 @@ class _Update:
 
     def _by_arrow(self, condition: Resolved | None, files: CandidateFiles, attempt: ByArrow) -> Rewritten:
         target, operation = self._target, operations.UPDATE.name
-        if target.facts.store_assignment != ANSI_POLICY:
-            raise OnlySpark(f"values are stored by the policy {target.facts.store_assignment}")
+        if target.facts.command_assignment != ANSI_POLICY:
+            raise OnlySpark(f"values are stored by the policy {target.facts.command_assignment}")
         values = []
         for name, value in self._resolved:
             path = target_path(target.schema, name, target.handle.where, operation, target.handle.alias)

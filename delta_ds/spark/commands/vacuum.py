@@ -23,14 +23,13 @@ from delta_ds.kernel.commands.maintain import (
 from delta_ds.kernel.commands.vacuum.inventory import COLUMNS
 from delta_ds.kernel.format.operations import COMPUTE_STATS, VACUUM_END
 from delta_ds.kernel.format.options.settings import RETENTION_CHECK, VACUUM_LOGGING
-from delta_ds.spark.base.kinds.frames import frame, nothing
+from delta_ds.spark.base.kinds.frames import frame, nothing, progress_of
 from delta_ds.spark.base.kinds.session_facts import engine_info
-from delta_ds.spark.base.progress import progress_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.commands.optimize import optimize_files, session_request
 from delta_ds.spark.engines.connect import log_calls
-from delta_ds.spark.engines.connect.connect_bridge import ask, fetch, run
+from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.engines.large_tables import find_needed_files
 from delta_ds.spark.errors.translation import delta_errors
 
@@ -101,7 +100,7 @@ def run_maintenance(handle: Handle, vacuum: bool, dry_run: bool) -> Maintenance:
     }
     with progress_of(handle.spark):
         return course(
-            lambda: fetch(handle.log, examine, request, vacuum), runners, vacuum=vacuum, dry_run=dry_run
+            lambda: ask(handle.log, examine, request, vacuum), runners, vacuum=vacuum, dry_run=dry_run
         )
 
 

@@ -1,4 +1,4 @@
-"""Public methods: check arguments by annotations, raise errors of pyspark's classes.
+"""Public methods: check arguments by annotations, raise errors of pyspark's classes, and answer mistakes of newcomers.
 
 Most of what users write is used much later, by Spark or in another process, where a wrong type would come up as an
 error about something else, or not at all.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar, Union, cast
@@ -267,3 +269,65 @@ def _type_label(hint: Any) -> str:
     if hint is Any:
         return "anything"
     return _LABELS.get(hint) or str(getattr(origin or hint, "__name__", hint))
+
+
+# What other libraries call it.
+_ELSEWHERE = {
+    "append": 'rows are added by df.write.format("pydelta").mode("append").save(path)',
+    "insert": 'rows are added by df.write.format("pydelta").mode("append").save(path)',
+    "read": "its rows are the DataFrame toDF()",
+    "upsert": "that is merge(source, condition), its clauses, and execute()",
+    "write": 'rows are written by df.write.format("pydelta").mode("append").save(path)',
+    "writeTo": 'rows are written by df.write.format("pydelta").mode("append").save(path)',
+}
+
+
+class NotExecuted:
+    """Warns, when the last builder that has it goes away, that none was executed: nothing has happened then.
+
+    Parameters
+    ----------
+    what
+        What the builders would do, as `the MERGE into /data/sales`.
+    """
+
+    __slots__ = ("_waiting", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._waiting = True
+
+    def done(self) -> None:
+        """Say nothing: it was executed."""
+        self._waiting = False
+
+    def __del__(self) -> None:
+        if self._waiting and not sys.is_finalizing():
+            # It goes away in the statement in which it is made and left.
+            warnings.warn(f"{self._what} was not executed: nothing happens without execute()", stacklevel=2)
+
+
+def missing_attribute(owner: object, name: str, rows: str) -> AttributeError:
+    """The error for an attribute that an object does not have, with what is meant as far as that can be told.
+
+    Parameters
+    ----------
+    rows
+        Where the DataFrame is, of which the attribute may be meant: `its rows are the DataFrame toDF()`.
+
+    >>> missing_attribute(object(), "show", "its rows are the DataFrame toDF()")
+    AttributeError("'object' object has no attribute 'show': its rows are the DataFrame toDF()")
+    """
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    if name.startswith("_"):
+        return AttributeError(text)
+    import difflib
+
+    from pyspark.sql import DataFrame
+
+    near = difflib.get_close_matches(name, [each for each in dir(owner) if not each.startswith("_")], n=1)
+    if name in _ELSEWHERE:
+        return AttributeError(f"{text}: {_ELSEWHERE[name]}")
+    if hasattr(DataFrame, name):
+        return AttributeError(f"{text}: {rows}")
+    return AttributeError(f"{text}; did you mean {near[0]!r}?" if near else text)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.events.spark import VIOLATING_VALUE_TOLD_AS_JSON
 from delta_ds.exceptions import DeltaError, InvariantViolationError
-from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, is_nested
+from delta_ds.kernel.format.expressions.coercion import FRACTIONAL
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     DATE,
@@ -30,6 +30,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     arrow_type,
+    is_nested,
     parse_schema,
     schema_to_json,
     without_metadata,

@@ -31,7 +31,7 @@ from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
 from delta_ds.spark.commands.explain import explained
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.engines.classic.jvm import Jvm, java_error
+from delta_ds.spark.engines.classic.jvm import Jvm, java_error, reported
 from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
@@ -54,17 +54,18 @@ from delta_ds.spark.session.catalog.tables import (
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.client_calls import answer_call
-from delta_ds.spark.sql.create import create_like, create_table
+from delta_ds.spark.sql.create import check_layout, create_like, create_table
 from delta_ds.spark.sql.dml import insert
-from delta_ds.spark.sql.layout import check_layout
-from delta_ds.spark.sql.partitions import (
+from delta_ds.spark.sql.show import (
+    SHOW_CREATE,
+    SHOW_CREATE_COLUMNS,
     SHOW_PARTITIONS,
     TRUNCATE_PARTITION,
     partition_columns,
     refuse_truncate,
+    show_create,
     show_partitions,
 )
-from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name
@@ -160,19 +161,17 @@ class Answers:
 def _thrown(jvm: Jvm, what: str, error: Exception) -> JavaValue:
     from py4j.protocol import Py4JJavaError
 
-    spark_exception = jvm.jvm.org.apache.spark.SparkException
     ours = as_delta_error(error)
     if ours is not None:
         # In the form from which it is made again where pyspark converts failures.
-        text = report_text(ours)
         if isinstance(ours, DeltaConcurrentModificationException):
-            return conflict(jvm, ours, text)
-        return spark_exception(text)
+            return conflict(jvm, ours, report_text(ours))
+        return reported(jvm, ours)
     origin = java_error(error)
     if isinstance(origin, Py4JJavaError):
         return origin.java_exception
     ANSWER_FAILED.log_traceback(what=what)
-    return spark_exception(redacted(f"{type(error).__name__}: {error}"))
+    return jvm.jvm.org.apache.spark.SparkException(redacted(f"{type(error).__name__}: {error}"))
 
 
 # --- tables

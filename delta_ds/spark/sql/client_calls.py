@@ -13,11 +13,11 @@ from delta_ds.kernel.transaction.origin import carried
 from delta_ds.records import replace
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.session_conf import CLIENT_CALLS, CLIENT_CALLS_CONF
-from delta_ds.spark.commands.at_server import OF_TABLE, Received
 from delta_ds.spark.commands.delete import run_delete
 from delta_ds.spark.commands.handle import Handle, open_handle
-from delta_ds.spark.commands.merge.clauses import Clause
+from delta_ds.spark.commands.merge.plan import Clause
 from delta_ds.spark.commands.merge.run import run_merge
+from delta_ds.spark.commands.row_commands import OF_TABLE, Received
 from delta_ds.spark.commands.update import run_update
 from delta_ds.spark.engines.classic.jvm import Jvm, compile_class
 from delta_ds.spark.engines.connect.connect_bridge import call_function
@@ -88,7 +88,7 @@ def _change_rows(
     origin: str,
     command: Mapping[str, Any],
 ) -> tuple[int | None, ...]:
-    """Run a command of `at_server.py`."""
+    """Run a command of `run_at_server`."""
     jvm = Jvm.of(spark)
     options = dict(command["table"])
     with carried({ORIGIN: origin}):

@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.catalog import AMBIGUOUS_PATHS_IN_CREATE_TABLE
 from delta_ds.conditions.record import PARTITION_BY_EXPRESSION_NOT_ALLOWED
+from delta_ds.conditions.schema import (
+    ALL_PARTITION_COLUMNS,
+    CLUSTERING_COLUMN_NOT_IN_NEW_TABLE,
+    DUPLICATE_CLUSTER_BY,
+)
 from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED, TABLE_NAME_ALREADY_EXISTS
 from delta_ds.kernel.format.features import CLUSTERING, FEATURES
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES
-from delta_ds.kernel.format.schema.column_paths import parse_path
+from delta_ds.kernel.format.schema.column_paths import find, parse_path, show
 from delta_ds.kernel.format.schema.field_metadata import (
     EXISTS_DEFAULT,
     GENERATION_EXPRESSION,
@@ -28,7 +33,7 @@ from delta_ds.kernel.format.schema.field_metadata import (
 )
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.records import dataclass, replace
-from delta_ds.spark.base.schema import quoted, to_kernel
+from delta_ds.spark.base.schema import from_spark, quoted, to_kernel
 from delta_ds.spark.base.table_names import is_ours, without_path
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.session.catalog.entries import RESERVED, Metastore, check_address, stated_path
@@ -315,3 +320,41 @@ def _partition_columns(described: Sequence[str]) -> list[str]:
         if len(path) > 1:  # of a struct, or it would be quoted
             raise PARTITION_BY_EXPRESSION_NOT_ALLOWED(column=text)
     return [path[0] for _, path in paths]
+
+
+def check_layout(
+    spark: SparkSession, table: str, schema: str, clustering: Sequence[str], partitions: Sequence[str]
+) -> None:
+    """Refuse clustering columns that are not there, or are named twice, and all columns as partition columns.
+
+    Spark's versions differ in what they say: 4.3 has no name for a column that is not there. These are the conditions
+    of 4.2, which users of delta-spark know.
+
+    Parameters
+    ----------
+    table
+        Its name, for messages.
+    schema
+        Of the new table, as Spark's JSON.
+    clustering, partitions
+        Columns as SQL spells them.
+
+    Raises
+    ------
+    SchemaError
+        As above; nothing was written.
+    """
+    from pyspark.sql.types import StructType as SparkStructType
+
+    columns = from_spark(SparkStructType.fromJson(json.loads(schema)))
+    paths = []
+    for column in clustering:
+        found = find(columns, parse_path(column))
+        if found is None:
+            raise CLUSTERING_COLUMN_NOT_IN_NEW_TABLE(table=table, column=column, columns=columns.names)
+        if found[0] in paths:
+            raise DUPLICATE_CLUSTER_BY(table=table, duplicateCols=show(found[0]))
+        paths.append(found[0])
+    names = {name.strip("`").lower() for name in partitions}
+    if names and names >= {field.name.lower() for field in columns}:
+        raise ALL_PARTITION_COLUMNS(table=table, columns=columns.names)

@@ -18,7 +18,6 @@ from delta_ds.spark.session.catalog.updates import forget
 from delta_ds.spark.sql.answers import Answers
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.conf import RuntimeConfig
 
@@ -122,7 +121,7 @@ def uninstall(spark: SparkSession) -> None:
         _restore_catalog(spark.conf, _catalog_before.pop(spark, _inherited_before[context]))
         static(jvm, "Install").forgetCatalog(spark._jsparkSession, "spark_catalog")
     if not static(jvm, "Install").forNewSessions(spark._jsparkSession):
-        _restore_catalog(_ContextConf(context), _inherited_before.pop(context))
+        _restore_catalog(_ContextConf(spark), _inherited_before.pop(context))
 
 
 def _install_catalog(spark: SparkSession) -> str:
@@ -139,7 +138,7 @@ def _install_catalog(spark: SparkSession) -> str:
         settings[_BEHIND_CONF] = found
     _catalog_before[spark] = found or None
     # Sessions that Spark makes later begin with the context's settings.
-    inherited = _ContextConf(spark.sparkContext)
+    inherited = _ContextConf(spark)
     _inherited_before.setdefault(spark.sparkContext, inherited.get(CATALOG_CONF))
     for name, text in settings.items():
         spark.conf.set(name, text)
@@ -157,20 +156,24 @@ def _restore_catalog(conf: RuntimeConfig | _ContextConf, before: str | None) -> 
 
 
 class _ContextConf:
-    """The settings of a context, as `RuntimeConfig` has those of a session."""
+    """The settings that new sessions begin with, and that RESET goes back to; used as `RuntimeConfig` is."""
 
-    def __init__(self, context: SparkContext) -> None:
-        self._conf = context._jsc.sc().conf()
+    def __init__(self, spark: SparkSession) -> None:
+        self._conf = spark.sparkContext._jsc.sc().conf()
+        # What the statement RESET goes back to: a copy that Spark makes of the context's settings.
+        self._copy = spark._jsparkSession.sharedState().conf()
 
     def get(self, name: str) -> str | None:
         found: str | None = self._conf.get(name, None)
         return found
 
     def set(self, name: str, value: str) -> None:
-        self._conf.set(name, value)
+        for conf in (self._conf, self._copy):
+            conf.set(name, value)
 
     def unset(self, name: str) -> None:
-        self._conf.remove(name)
+        for conf in (self._conf, self._copy):
+            conf.remove(name)
 
 
 def _other_delta(jvm: Jvm) -> str:

@@ -20,7 +20,7 @@ from delta_ds import DeltaLog
 from delta_ds.__main__ import main
 from delta_ds.cli import output
 from delta_ds.events.formatter import undirected_lines
-from delta_ds.kernel.base.terminal import visible
+from delta_ds.kernel.base.card import visible
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.cli.commands import COMMAND_LINES, all_commands, command_line
 from spark_tests.full_form import examples

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_ds
-from delta_ds import DeltaTable
+from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.spark.connect_server import settings_of
 from spark_tests.behaviour.spark.connect_server import SECONDS, Client, another_session, client_of_ours, run
@@ -183,6 +183,52 @@ def test_errors_of_statements_are_those_of_a_classic_session(server: Client) -> 
         run(spark, "INSERT INTO c VALUES (0)")
 
     assert "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in server.failure(constraint).text
+
+
+def test_a_client_that_registered_nothing_sees_conditions(server: Client, tmp_path: Path) -> None:
+    """Of conflicts, statements, reads, writes and tasks."""
+
+    def program(spark: SparkSession, folder: str) -> list[tuple[str | None, str | None]]:
+        from pyspark.errors import PySparkException
+
+        session = another_session()
+        run(
+            session,
+            "CREATE TABLE conditions (id BIGINT) USING delta",
+            "ALTER TABLE conditions ADD CONSTRAINT p CHECK (id > 0)",
+            "INSERT INTO conditions VALUES (1)",
+        )
+
+        def failed(call: Callable[[], Any]) -> tuple[str | None, str | None]:
+            with pytest.raises(PySparkException) as caught:
+                call()
+            return caught.value.getCondition(), caught.value.getSqlState()
+
+        def deletes_too(one: int) -> bool:
+            log = DeltaLog(f"{folder}/t")
+            if log.snapshot().version == 0:
+                log.delete("id = 5")
+            return one > 0
+
+        session.range(9).write.format("delta").save(f"{folder}/t")
+        session.udf.register("deletes_too", deletes_too, "boolean")
+        rows = session.range(1).selectExpr("'x' AS other")
+        return [
+            failed(lambda: session.sql(f"DELETE FROM delta.`{folder}/t` WHERE deletes_too(id)").collect()),
+            failed(lambda: session.sql("RESTORE TABLE conditions TO VERSION AS OF 9").collect()),
+            failed(lambda: session.read.format("delta").load(f"{folder}/nothing").collect()),
+            failed(lambda: rows.write.format("delta").mode("append").saveAsTable("conditions")),
+            failed(lambda: session.sql("INSERT INTO conditions VALUES (-1)").collect()),
+        ]
+
+    told = [
+        ("DELTA_CONCURRENT_APPEND.WITHOUT_HINT", "2D521"),
+        ("DELTA_CANNOT_RESTORE_TABLE_VERSION", "22003"),
+        ("DELTA_PATH_DOES_NOT_EXIST", "42K03"),
+        ("DELTA_METADATA_MISMATCH", "42KDG"),
+        ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "23001"),
+    ]
+    assert server(program, str(tmp_path)) == told
 
 
 def test_a_setting_has_a_value() -> None:

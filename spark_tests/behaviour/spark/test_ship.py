@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 import delta_ds
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.spark.base import same_version
+from delta_ds.spark.base import processes
 from delta_ds.spark.base.kinds import environment
 from delta_ds.spark.base.kinds.environment import tasks_problem
-from delta_ds.spark.base.same_version import OfThisVersion
+from delta_ds.spark.base.processes import OfThisVersion
 from delta_ds.spark.engines.seam.shipping import bring_package, package_archive
 from delta_ds.spark.errors.translation import as_delta_error
 
@@ -65,7 +65,7 @@ class TestAnotherVersion:
     def test_takes_nothing(self, pickler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         sent = pickler.dumps(OfThisVersion(len))
         assert pickle.loads(sent)("abc") == 3
-        monkeypatch.setattr(same_version, "__version__", "0.0.1")
+        monkeypatch.setattr(processes, "__version__", "0.0.1")
         with pytest.raises(
             UnsupportedOperationError, match=r"delta-ds .*, and a Python worker of Spark 0\.0\.1: .*ship"
         ):
@@ -76,7 +76,7 @@ class TestAnotherVersion:
 
         sent = cloudpickle.dumps(DeltaWriter({"a": 1}))  # type: ignore[arg-type]
         assert pickle.loads(sent)._plan == {"a": 1}
-        monkeypatch.setattr(same_version, "__version__", "0.0.1")
+        monkeypatch.setattr(processes, "__version__", "0.0.1")
         with pytest.raises(UnsupportedOperationError):
             pickle.loads(sent)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from spark_tests.behaviour.spark.session_settings import session_settings
 from spark_tests.engines.conformance.corpora import corpus
 from spark_tests.engines.conformance.sampling import covering
 from spark_tests.full_form import FULL
@@ -135,7 +135,7 @@ class ModuleKit:
 def test_program_on_the_native_path_ends_as_on_delta_spark(
     spark: SparkSession, kit: ModuleKit, path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with _set(spark, NATIVE), caplog.at_level("WARNING", "delta_ds"):
+    with session_settings(spark, NATIVE), caplog.at_level("WARNING", "delta_ds"):
         assert _differences(spark, kit, PROGRAMS[path], tmp_path) == []
     left = {record.getMessage() for record in caplog.records if record.getMessage().startswith("portable_")}
     assert {text for text in left if not any(word in text for word in LEFT_TO_PORTABLE)} == set()
@@ -145,23 +145,8 @@ def test_program_on_the_native_path_ends_as_on_delta_spark(
 def test_program_on_the_portable_path_ends_as_on_delta_spark(
     spark: SparkSession, kit: ModuleKit, path: Path, tmp_path: Path
 ) -> None:
-    with _set(spark, PORTABLE):
+    with session_settings(spark, PORTABLE):
         assert _differences(spark, kit, PROGRAMS[path], tmp_path) == []
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
 
 
 def _differences(spark: SparkSession, kit: ModuleKit, program: Any, folder: Path) -> list[Any]:

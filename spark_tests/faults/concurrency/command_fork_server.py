@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ from delta_ds.kernel.commands.vacuum.command import vacuum
 from spark_tests.faults.concurrency import row_commands
 from spark_tests.faults.concurrency.faults import Calls, Fault, injected
 from spark_tests.faults.concurrency.row_model import FIRST_ROWS, MERGE, OPTIMIZE, Command, from_json
-from spark_tests.faults.concurrency.workers import fork, load_modules
+from spark_tests.faults.concurrency.workers import fork_each
 
 
 def clean(log: DeltaLog) -> None:
@@ -42,13 +40,5 @@ def live(job: dict[str, Any]) -> None:
     Path(job["seen"]).write_text(json.dumps(calls.seen))
 
 
-def main() -> None:
-    load_modules(rehearse)
-    for line in sys.stdin:
-        job = json.loads(line)
-        _, status = os.waitpid(fork(lambda: live(job)), 0)  # noqa: B023 - it is over before the next one
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    fork_each(rehearse, live)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from delta_ds.api.delta_log import DeltaLog
 from spark_tests.faults.concurrency.append_worker import NO_ROWS, append, row
 from spark_tests.faults.concurrency.faults import Calls, Fault, injected
-from spark_tests.faults.concurrency.workers import fork, load_modules
+from spark_tests.faults.concurrency.workers import fork_each
 
 EVERY_STEP = {"delta.checkpointInterval": "1", "delta.logRetentionDuration": "interval 1 day"}
 
@@ -35,13 +34,5 @@ def live(job: dict[str, Any]) -> None:
     Path(job["seen"]).write_text(json.dumps(calls.seen))
 
 
-def main() -> None:
-    load_modules(rehearse)
-    for line in sys.stdin:
-        job = json.loads(line)
-        _, status = os.waitpid(fork(lambda: live(job)), 0)  # noqa: B023 - it is over before the next one
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    fork_each(rehearse, live)

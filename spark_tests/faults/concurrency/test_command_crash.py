@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
-import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +24,7 @@ from spark_tests.faults.concurrency.table_invariants import (
     Template,
     check_survivor,
 )
-from spark_tests.faults.concurrency.workers import end, start
+from spark_tests.faults.concurrency.workers import Nursery
 from spark_tests.full_form import FULL
 
 pytestmark = pytest.mark.slow
@@ -35,40 +33,18 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 CHANGES = {"delta.enableChangeDataFeed": "true"}
 
 
-class Nursery:
+class Commands(Nursery):
     """Commands that may be killed."""
 
     def __init__(self, folder: Path) -> None:
-        self._seen = folder / "seen"
-        self._errors = (folder / "errors").open("w+")
-        self.process = start("command_fork_server", self._errors)
+        super().__init__("command_fork_server", folder)
 
     def run(self, table: Path, command: Command | None, fault: Fault | None) -> bool:
         """Run a command on a table, or VACUUM; whether the fault killed it."""
-        job = {
-            "folder": str(table), "command": asdict(command) if command else None, "seen": str(self._seen),
-            "fault": asdict(fault) if fault else None,
-        }  # fmt: skip
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        code = self.process.stdout.readline().strip()
-        if code not in ("0", str(-signal.SIGKILL)):
-            self._errors.seek(0)
-            pytest.fail(f"the command ended with {code}: {self._errors.read()[-4000:]}")
-        return code != "0"
-
-    def seen(self) -> list[What]:
-        """The calls of the last command that was not killed."""
-        return [(call, kind) for call, kind in json.loads(self._seen.read_text())]
-
-    def __enter__(self) -> Nursery:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        end(self.process)
-        self._errors.close()
+        return self.live(
+            {"folder": str(table), "command": asdict(command) if command else None},
+            fault,
+        )
 
 
 @dataclass(frozen=True)
@@ -122,14 +98,14 @@ _FULL_ONLY = ("update that marks", "delete that rewrites", "purge")
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with Nursery(tmp_path_factory.mktemp("nursery")) as found:
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    with Commands(tmp_path_factory.mktemp("nursery")) as found:
         yield found
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if FULL or n not in _FULL_ONLY])
 def test_after_a_kill_in_any_phase_of_a_command_nothing_is_lost(
-    name: str, nursery: Nursery, tmp_path: Path
+    name: str, nursery: Commands, tmp_path: Path
 ) -> None:
     case = CASES[name]
     commands = SOME_FILES if case.command else OLD_FILES
@@ -141,7 +117,7 @@ def test_after_a_kill_in_any_phase_of_a_command_nothing_is_lost(
 
 
 def kill(
-    template: Template, nursery: Nursery, command: Command | None, calls: Sequence[What], fault: Fault
+    template: Template, nursery: Commands, command: Command | None, calls: Sequence[What], fault: Fault
 ) -> What:
     """Kill a command at a call, and check the table."""
     table = template.copy()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,48 +15,25 @@ from spark_tests.faults.concurrency.append_worker import NO_ROWS, WAYS, append, 
 from spark_tests.faults.concurrency.crash_fork_server import EVERY_STEP
 from spark_tests.faults.concurrency.faults import BEFORE, LINKED, MIDWAY, Fault, What
 from spark_tests.faults.concurrency.plain_log import PlainLog
-from spark_tests.faults.concurrency.workers import end, start
+from spark_tests.faults.concurrency.workers import Nursery
 
 pytestmark = pytest.mark.slow
 
 _DAYS = 86_400
 
 
-class Nursery:
+class Writers(Nursery):
     """Writers of one table that may be killed."""
 
     def __init__(self, table: Path, hidden_names: bool, folder: Path) -> None:
+        super().__init__("crash_fork_server", folder)
         self._table = table
         self._hidden_names = hidden_names
-        self._seen = folder / "seen"
-        self._errors = (folder / "errors").open("w+")
-        self.process = start("crash_fork_server", self._errors)
 
     def append(self, number: int, fault: Fault | None) -> bool:
         """Let a writer append a row; whether the fault killed it."""
-        job = {
-            "folder": str(self._table), "number": number, "hidden_names": self._hidden_names,
-            "seen": str(self._seen), "fault": asdict(fault) if fault else None,
-        }  # fmt: skip
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        code = self.process.stdout.readline().strip()
-        if code not in ("0", str(-signal.SIGKILL)):
-            self._errors.seek(0)
-            pytest.fail(f"the writer ended with {code}: {self._errors.read()[-4000:]}")
-        return code != "0"
-
-    def seen(self) -> list[What]:
-        """The calls of the last writer that was not killed."""
-        return [(call, kind) for call, kind in json.loads(self._seen.read_text())]
-
-    def __enter__(self) -> Nursery:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        end(self.process)
-        self._errors.close()
+        job = {"folder": str(self._table), "number": number, "hidden_names": self._hidden_names}
+        return self.live(job, fault)
 
 
 class Table:
@@ -153,7 +128,7 @@ STEPS = {
 def test_after_a_kill_at_any_call_of_a_write_the_table_works(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     table = Table(tmp_path / "table", case.properties, aged=case.aged)
-    with Nursery(table.folder, case.hidden_names, tmp_path) as nursery:
+    with Writers(table.folder, case.hidden_names, tmp_path) as nursery:
         for _ in range(2):
             number = table.next_number()
             assert not nursery.append(number, None)
@@ -165,7 +140,7 @@ def test_after_a_kill_at_any_call_of_a_write_the_table_works(name: str, tmp_path
     table.check_history()
 
 
-def kill(table: Table, nursery: Nursery, calls: Sequence[What], fault: Fault) -> What:
+def kill(table: Table, nursery: Writers, calls: Sequence[What], fault: Fault) -> What:
     """Kill a writer at a call, and check the table."""
     number = table.next_number()
     assert nursery.append(number, fault), fault

@@ -15,17 +15,22 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
+
+if TYPE_CHECKING:
+    from spark_tests.faults.concurrency.faults import Fault, What
 
 ROOT = Path(__file__).resolve().parents[3]
 
 _LONGEST_SECONDS = 300
 
 Job = Mapping[str, Any]
+_Nursery = TypeVar("_Nursery", bound="Nursery")
 Work = Callable[[dict[str, Any]], Callable[[], Any]]
 
 
@@ -83,7 +88,58 @@ def end(process: subprocess.Popen[str]) -> None:
             pipe.close()
 
 
+class Nursery:
+    """Workers that may be killed, of a module that calls `fork_each`; as a context, in which its process runs.
+
+    Parameters
+    ----------
+    script
+        The module, by its name in this folder.
+    folder
+        For what they note.
+    """
+
+    def __init__(self, script: str, folder: Path) -> None:
+        self._script = script
+        self._seen = folder / "seen"
+        self._errors = (folder / "errors").open("w+")
+        self.process = start(script, self._errors)
+
+    def live(self, job: Job, fault: Fault | None) -> bool:
+        """Let a worker do a job; whether the fault killed it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        told = {**job, "seen": str(self._seen), "fault": asdict(fault) if fault else None}
+        self.process.stdin.write(json.dumps(told) + "\n")
+        self.process.stdin.flush()
+        code = self.process.stdout.readline().strip()
+        if code not in ("0", str(-signal.SIGKILL)):
+            self._errors.seek(0)
+            pytest.fail(f"{self._script}: a worker ended with {code}: {self._errors.read()[-4000:]}")
+        return code != "0"
+
+    def seen(self) -> list[What]:
+        """The calls of the last worker that was not killed."""
+        return [(call, kind) for call, kind in json.loads(self._seen.read_text())]
+
+    def __enter__(self: _Nursery) -> _Nursery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end(self.process)
+        self._errors.close()
+
+
 # ---------------------------------------------------------------- inside the processes
+
+
+def fork_each(rehearse: Callable[[Path], None], live: Callable[[dict[str, Any]], None]) -> None:
+    """The main function of a worker script whose workers may be killed: each job has one, and how it ended is told."""
+    load_modules(rehearse)
+    for line in sys.stdin:
+        job = json.loads(line)
+        _, status = os.waitpid(fork(lambda: live(job)), 0)  # noqa: B023 - it is over before the next one
+        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 def serve(

@@ -102,7 +102,7 @@ class CommitChanges:
 
         files = actions["cdc"].drop_null()
         adds, removes = (
-            actions[name].filter(pc.fill_null(_field(actions[name], "dataChange"), FALSE))
+            actions[name].filter(pc.fill_null(field_of(actions[name], "dataChange"), FALSE))
             for name in ("add", "remove")
         )
         if len(files) or _merged_nothing(info):
@@ -121,7 +121,7 @@ class CommitChanges:
         """Bytes of the file of each action, int64; 0 where a writer left them out."""
         import numpy as np
 
-        return np.concatenate([file_sizes(_field(part, "size")) for part in self._parts])
+        return np.concatenate([file_sizes(field_of(part, "size")) for part in self._parts])
 
     @property
     def _parts(self) -> tuple[pa.ChunkedArray, ...]:
@@ -133,7 +133,7 @@ class CommitChanges:
         if len(self.files):
             return True
         parts = (self.adds, self.removes)
-        vectors = any(_field(part, "deletionVector").null_count < len(part) for part in parts)
+        vectors = any(field_of(part, "deletionVector").null_count < len(part) for part in parts)
         return vectors or self._has_pairs()
 
     def _has_pairs(self) -> bool:
@@ -142,7 +142,7 @@ class CommitChanges:
         if not len(self.adds) or not len(self.removes):
             return False
         added, removed = (
-            canonical_paths(_field(part, "path"), self.storage) for part in (self.adds, self.removes)
+            canonical_paths(field_of(part, "path"), self.storage) for part in (self.adds, self.removes)
         )
         return bool(pc.any(pc.is_in(added, removed)).as_py())
 
@@ -318,8 +318,3 @@ def _merged_nothing(info: CommitInfo) -> bool:
     if info.get("operation") != MERGE.name or not isinstance(metrics, dict):
         return False
     return all(str(metrics.get(name)) == "0" for name in _MERGE_METRICS)
-
-
-def _field(structs: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-
-    return field_of(structs, name)

@@ -36,7 +36,7 @@ from delta_ds.kernel.files.read.column_conversion import struct_array
 from delta_ds.kernel.files.rows.casts import Casting, can_store, compile_column
 from delta_ds.kernel.files.rows.expressions import RowExpression, at_timestamp, read_row_expression
 from delta_ds.kernel.files.rows.generated import read_default
-from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, is_nested
+from delta_ds.kernel.format.expressions.coercion import FRACTIONAL
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.schema.column_paths import Path, find, nearest_name, parse_path, show
 from delta_ds.kernel.format.schema.types import (
@@ -50,6 +50,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     arrow_type,
+    is_nested,
 )
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.records import dataclass

@@ -20,10 +20,9 @@ from delta_ds.kernel.files.write.columns import file_columns
 from delta_ds.kernel.files.write.footer_statistics import FooterStatistics, read_footer
 from delta_ds.kernel.files.write.partition_files import parquet_writer
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.properties import RANDOM_PREFIX_LENGTH
 from delta_ds.kernel.format.schema.column_mapping import physical_name
-from delta_ds.kernel.format.schema.types import VARIANT, VOID, StructType
+from delta_ds.kernel.format.schema.types import VARIANT, VOID, StructType, is_nested
 from delta_ds.kernel.format.values import partition_folders
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.records import replace

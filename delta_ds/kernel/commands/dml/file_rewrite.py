@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.base.arrow_buffers import integers, mask
+from delta_ds.kernel.commands.dml.candidates import NO_SOURCES, Rewritten, distinct, together
 from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, RowChanges, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
 from delta_ds.kernel.commands.dml.plan import FileRewrite
-from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, distinct, together
 from delta_ds.kernel.files.read.data_file import BATCH_ROWS, Batches, errors_name_file
 from delta_ds.kernel.files.read.file_columns import Layouts
 from delta_ds.kernel.files.read.plan import FileSlice

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.kernel.base.work import Phase, Work
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten, together
 from delta_ds.kernel.commands.dml.commit import (
     Committed,
     DmlCommand,
@@ -34,7 +34,6 @@ from delta_ds.kernel.commands.dml.plan import (
     plan_dml,
     plan_file_rewrite,
 )
-from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.data_file import is_remote
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.storage.staging import Staging

@@ -9,8 +9,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten, files_rows
 from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, file_slices
 from delta_ds.kernel.files.rows.generated import generation_expression, is_identity

@@ -9,11 +9,11 @@ import numpy as np
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.base.arrow_buffers import flags, numbers
+from delta_ds.kernel.commands.dml.candidates import Rewritten
 from delta_ds.kernel.commands.dml.changed_rows import ChangedRows
 from delta_ds.kernel.commands.dml.file_rewrite import rewrite_found_files
 from delta_ds.kernel.commands.dml.new_values import NewValues
 from delta_ds.kernel.commands.dml.plan import FileRewrite
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.files.read.file_columns import METADATA_COLUMN
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.files.read.reader import Matching, read_slices

@@ -13,21 +13,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from delta_ds.conditions.options import REPLACE_USING_UNRESOLVED
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files, with_row_counts
+from delta_ds.kernel.commands.dml.candidates import (
+    CandidateFiles,
+    Rewritten,
+    candidate_files,
+    replacement_metrics,
+    with_row_counts,
+)
 from delta_ds.kernel.commands.dml.changed_rows import DELETE
 from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, Task, run
 from delta_ds.kernel.commands.dml.plan import FileRewrite, check_names, evolve_table, plan_replacement
-from delta_ds.kernel.commands.dml.rewritten import Rewritten, replacement_metrics
-from delta_ds.kernel.commands.merge.clauses import Clause, changed_rows, effective_clauses, history_parameters
-from delta_ds.kernel.commands.merge.plan import MergePlan, may_equal, plan_merge
-from delta_ds.kernel.commands.merge.request import (
+from delta_ds.kernel.commands.merge.clauses import (
+    Clause,
     MergeRequest,
     MergeResult,
     MergeSource,
+    changed_rows,
     counted,
+    effective_clauses,
+    history_parameters,
     read_source,
 )
+from delta_ds.kernel.commands.merge.plan import MergePlan, may_equal, plan_merge
 from delta_ds.kernel.commands.merge.rows import MergeRows
 from delta_ds.kernel.commands.merge.sides import TARGET, Sides
 from delta_ds.kernel.files.read.data_file import BATCH_ROWS

@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.commands.dml.candidates import distinct
 from delta_ds.kernel.commands.dml.plan import special_columns
-from delta_ds.kernel.commands.dml.rewritten import distinct
 from delta_ds.kernel.commands.merge.clauses import Clause, When
 from delta_ds.kernel.commands.merge.resolver import ResolvedClause, Resolver
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Sides
 from delta_ds.kernel.format.expressions.arrays import values_of
-from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_numeric
 from delta_ds.kernel.format.expressions.tree import Call, Expression, Literal, conjuncts
 from delta_ds.kernel.format.schema.column_paths import Path
 from delta_ds.kernel.format.schema.evolution import can_widen
@@ -45,6 +45,7 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
     arrow_type,
     is_key_type,
+    is_nested,
 )
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot

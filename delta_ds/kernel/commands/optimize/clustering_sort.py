@@ -9,8 +9,11 @@ Source: delta-spark, `MultiDimClustering.cluster`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +34,17 @@ from delta_ds.kernel.commands.optimize.zorder_curve import (
     ranges_of,
 )
 from delta_ds.kernel.files.read.plan import FileSlice
+from delta_ds.kernel.files.read.reader import in_order
 from delta_ds.kernel.files.write.columns import file_columns
 from delta_ds.kernel.files.write.writer import FileWriter
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.records import dataclass, replace
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.files.read.data_file import Batches
+
+_Blob = TypeVar("_Blob")
 
 IN_MEMORY_BYTES = 256 << 20  # of Parquet files
 PIECE_BYTES = 32 << 20
@@ -43,6 +52,7 @@ SAMPLE_ROWS = 200_000
 _SAMPLED_BYTES = 1 << 30
 _GATHERED_BYTES = 128 << 20
 _BATCH_ROWS = 1 << 16
+_AHEAD_BYTES = 64 << 20
 
 
 def sample_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES) -> list[FileSlice]:
@@ -65,13 +75,17 @@ def sample_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES)
 
 
 def sample_rows(
-    plan: RewritePlan, curve: ClusteringCurve, slices: Sequence[FileSlice], rows: int = SAMPLE_ROWS
+    plan: RewritePlan,
+    curve: ClusteringCurve,
+    slices: Sequence[FileSlice],
+    rows: int = SAMPLE_ROWS,
+    threads: int = 1,
 ) -> pa.Table:
     """About a number of rows, spread evenly over files: the columns of a curve, numbered from 0."""
     reading = with_columns(plan, [path[0] for path in curve.columns])
     kept: list[pa.RecordBatch] = []
     count, step = 0, 1
-    for batch in read_rows(reading, slices):
+    for batch in read_rows(reading, slices, threads):
         columns = [column_at(batch, path) for path in curve.columns]
         picked = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
         kept.append(_every(picked, step))
@@ -93,10 +107,12 @@ def _every(batch: pa.RecordBatch, step: int) -> pa.RecordBatch:
     return batch.take(integers(np.arange(0, batch.num_rows, step, dtype=np.int64)))
 
 
-def arrange_in_memory(plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int = 0) -> list[AddFile]:
+def arrange_in_memory(
+    plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int = 0, threads: int = 1
+) -> list[AddFile]:
     """Read the files of a bin, sort their rows along a curve, and write them; see `rewrite_files`."""
-    table = pa.Table.from_batches(list(read_rows(plan, files.slices)), schema=file_columns(plan.files).rows)
-    table = table.combine_chunks()
+    batches = list(read_rows(plan, files.slices, threads))
+    table = pa.Table.from_batches(batches, schema=file_columns(plan.files).rows).combine_chunks()
     columns = [column_at(table, path) for path in curve.columns]
     few = integers(np.arange(0, table.num_rows, max(1, table.num_rows // SAMPLE_ROWS), dtype=np.int64))
     taken = pa.Table.from_arrays([c.take(few) for c in columns], names=[str(i) for i in range(len(columns))])
@@ -105,17 +121,27 @@ def arrange_in_memory(plan: RewritePlan, curve: ClusteringCurve, files: Bin, tas
     adds: list[AddFile] = []
     with StagedFiles(plan.storage) as staged:
         for number, rows in enumerate(np.split(order, bounds[1:-1])):
-            new = write_bin(plan, partial(_write, table, rows), files, task + number)
+            sorted_rows = partial(_in_order_of, table, rows)
+            new = write_bin(plan, partial(_write, sorted_rows, threads), files, task + number)
             staged.add(add["path"] for add in new)
             adds += new
         staged.release()
     return adds
 
 
-def _write(table: pa.Table, order: Numbers, writer: FileWriter) -> None:
-    for start in range(0, len(order), _BATCH_ROWS):
-        part = table.take(integers(order[start : start + _BATCH_ROWS]))
-        for batch in part.combine_chunks().to_batches():
+def _in_order_of(table: pa.Table, order: Numbers) -> list[Callable[[], Batches]]:
+    """The rows of a table in an order, each stream a part of them."""
+
+    def part(rows: Numbers) -> Batches:
+        yield from table.take(integers(rows)).combine_chunks().to_batches()
+
+    return [partial(part, order[start : start + _BATCH_ROWS]) for start in range(0, len(order), _BATCH_ROWS)]
+
+
+def _write(streams: Callable[[], Sequence[Callable[[], Batches]]], threads: int, writer: FileWriter) -> None:
+    """Write rows, which threads make while others are encoded."""
+    with closing(in_order(streams(), threads, _AHEAD_BYTES)) as batches:
+        for batch in batches:
             writer.write(batch)
 
 
@@ -218,22 +244,65 @@ def write_pieces(
 
     def write(writer: FileWriter) -> None:
         for parts in _blobs_by_piece(blobs):
-            table = pa.concat_tables([blob_to_rows(blob) for blob in parts]).combine_chunks()
-            _write(table, np.argsort(cuts.ranges.keys(table)), writer)
+            for batch in _sorted_piece(cuts, parts):
+                writer.write(batch)
 
     return write_bin(plan, write, files, task)
 
 
+def write_piece_files(
+    plan: RewritePlan, cuts: Cuts, pieces: Sequence[Path], files: Bin, task: int = 0, threads: int = 1
+) -> list[AddFile]:
+    """Write the pieces of one new file; result as `write_pieces`.
+
+    Parameters
+    ----------
+    pieces
+        Files of one blob each, in the order of pieces, which `piece_of` tells.
+    threads
+        How many pieces are sorted at a time, while another is written.
+    """
+
+    def sorted_rows(paths: Sequence[Path]) -> Batches:
+        yield from _sorted_piece(cuts, [path.read_bytes() for path in paths])
+
+    def streams() -> list[Callable[[], Batches]]:
+        sized = ((piece_of(path), path, path.stat().st_size) for path in pieces)
+        return [partial(sorted_rows, paths) for paths in _by_piece(sized)]
+
+    return write_bin(plan, partial(_write, streams, threads), files, task)
+
+
+def piece_file(piece: int, group: int, number: int) -> str:
+    """The name of the file of a blob: in the order of pieces."""
+    return f"{piece:08}-{group:04}-{number:08}"
+
+
+def piece_of(path: Path) -> int:
+    """The piece that the blob of a file is of."""
+    return int(path.name.partition("-")[0])
+
+
+def _sorted_piece(cuts: Cuts, parts: Sequence[bytes]) -> Batches:
+    table = pa.concat_tables([blob_to_rows(blob) for blob in parts]).combine_chunks()
+    for rows in _in_order_of(table, np.argsort(cuts.ranges.keys(table))):
+        yield from rows()
+
+
 def _blobs_by_piece(blobs: Iterable[tuple[int, bytes]]) -> Iterator[list[bytes]]:
-    """The blobs of each piece; one of equal keys, that no cut could make smaller, in parts."""
+    yield from _by_piece((piece, blob, len(blob)) for piece, blob in blobs)
+
+
+def _by_piece(blobs: Iterable[tuple[int, _Blob, int]]) -> Iterator[list[_Blob]]:
+    """The blobs of each piece, given with their bytes; one of equal keys, that no cut could make smaller, in parts."""
     current, size = -1, 0
-    parts: list[bytes] = []
-    for piece, blob in blobs:
+    parts: list[_Blob] = []
+    for piece, blob, length in blobs:
         if parts and (piece != current or size > _GATHERED_BYTES):
             yield parts
             parts, size = [], 0
         current = piece
-        size += len(blob)
+        size += length
         parts.append(blob)
     if parts:
         yield parts

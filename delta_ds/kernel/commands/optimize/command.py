@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
+    from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.table_log import TableLog
 
 
@@ -114,17 +116,25 @@ def rewrite_all(plan: OptimizePlan, threads: int, phase: Phase | None = None) ->
         What a bin ran into; the new files of all bins are deleted.
     """
     at_a_time = max(1, min(threads, len(plan.bins)))
-    with ThreadPoolExecutor(at_a_time) as pool:
-        work = [
-            pool.submit(rewrite_bin, plan.rewrite, plan.curve, files, number, threads // at_a_time)
-            for number, files in enumerate(plan.bins)
-        ]
+    bins = [
+        partial(rewrite_bin, plan.rewrite, plan.curve, files, number, threads // at_a_time)
+        for number, files in enumerate(plan.bins)
+    ]
+    return _all_or_none(plan.rewrite.storage, bins, at_a_time, phase)
+
+
+def _all_or_none(
+    storage: Storage, tasks: Sequence[Callable[[], list[AddFile]]], threads: int, phase: Phase | None = None
+) -> list[AddFile]:
+    """What tasks in threads have written; where one fails, the new files of all are deleted."""
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        work = [pool.submit(task) for task in tasks]
         for _ in as_completed(work):
             if phase is not None:
                 phase.advance()
     problem = next((error for future in work if (error := future.exception())), None)
     adds = [add for future in work if future.exception() is None for add in future.result()]
-    with StagedFiles(plan.rewrite.storage, [add["path"] for add in adds]) as staged:
+    with StagedFiles(storage, [add["path"] for add in adds]) as staged:
         if problem is not None:
             raise problem
         staged.release()
@@ -143,7 +153,7 @@ def rewrite_bin(
     task
         A number for the names of files.
     threads
-        How many files are read at a time where rows keep their order.
+        How many files are read, or parts of them sorted, at a time.
 
     Returns
     -------
@@ -153,17 +163,29 @@ def rewrite_bin(
     if curve is None:
         return rewrite_files(plan, files, task, threads)
     if files.size <= clustering_sort.IN_MEMORY_BYTES:
-        return clustering_sort.arrange_in_memory(plan, curve, files, task)
-    return _arrange_on_disk(plan, curve, files, task)
+        return clustering_sort.arrange_in_memory(plan, curve, files, task, threads)
+    return _arrange_on_disk(plan, curve, files, task, threads)
 
 
-def _arrange_on_disk(plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int) -> list[AddFile]:
-    taken = clustering_sort.sample_rows(plan, curve, clustering_sort.sample_slices(files.slices))
-    cuts = clustering_sort.cuts_of(curve, taken, files)
-    with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-") as folder:
-        for number, (piece, blob) in enumerate(clustering_sort.distribute(plan, cuts, files.slices)):
-            _put(Path(folder, f"{piece:08}-{number:08}"), blob)
-        return _record_written(plan, cuts, files, Path(folder), task)
+def _arrange_on_disk(
+    plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int, threads: int
+) -> list[AddFile]:
+    sample = clustering_sort.sample_slices(files.slices)
+    cuts = clustering_sort.cuts_of(
+        curve, clustering_sort.sample_rows(plan, curve, sample, threads=threads), files
+    )
+    with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-") as name:
+        folder = Path(name)
+
+        def distribute(group: int) -> None:
+            blobs = clustering_sort.distribute(plan, cuts, files.slices[group::threads])
+            for number, (piece, blob) in enumerate(blobs):
+                _put(folder / clustering_sort.piece_file(piece, group, number), blob)
+
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(distribute, range(threads)):
+                pass
+        return _write_outputs(plan, cuts, files, folder, task, threads)
 
 
 def _put(path: Path, blob: bytes) -> None:
@@ -173,22 +195,17 @@ def _put(path: Path, blob: bytes) -> None:
         raise cannot_write(f"a temporary file in {path.parent}", error, NOTHING_COMMITTED) from error
 
 
-def _record_written(
-    plan: RewritePlan, cuts: clustering_sort.Cuts, files: Bin, folder: Path, task: int
+def _write_outputs(
+    plan: RewritePlan, cuts: clustering_sort.Cuts, files: Bin, folder: Path, task: int, threads: int
 ) -> list[AddFile]:
-    names = sorted(path.name for path in folder.iterdir())
-    adds: list[AddFile] = []
-
-    def blobs(output: int) -> Iterator[tuple[int, bytes]]:
-        for name in names:
-            piece = int(name.partition("-")[0])
-            if cuts.output_of(piece) == output:
-                yield piece, (folder / name).read_bytes()
-
-    with StagedFiles(plan.storage) as staged:
-        for output in range(cuts.outputs):
-            new = clustering_sort.write_pieces(plan, cuts, blobs(output), files, task + output)
-            staged.add(add["path"] for add in new)
-            adds += new
-        staged.release()
-    return adds
+    pieces: list[list[Path]] = [[] for _ in range(cuts.outputs)]
+    for path in sorted(folder.iterdir()):
+        pieces[cuts.output_of(clustering_sort.piece_of(path))].append(path)
+    at_a_time = min(threads, cuts.outputs)
+    outputs = [
+        partial(
+            clustering_sort.write_piece_files, plan, cuts, paths, files, task + number, threads // at_a_time
+        )
+        for number, paths in enumerate(pieces)
+    ]
+    return _all_or_none(plan.storage, outputs, at_a_time)

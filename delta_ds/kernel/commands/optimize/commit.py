@@ -107,7 +107,7 @@ def _commit(
     rows = _input_rows(snapshot, plan)
     if rows is None:
         raise CONCURRENT_MODIFICATION(version=snapshot.version, table=snapshot.storage.url)
-    predicate = partition_predicate(snapshot, request.where, request.timezone)
+    predicate = partition_predicate(snapshot, request)
     transaction.read_predicate(predicate, timezone=request.timezone)
     transaction.read_files(piece.path for piece in plan.slices)
     transaction.remove_live(rows, data_change=False)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import field_of, integers, numbers
+from delta_ds.kernel.base.nested_arrays import array_of_values
 from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
 from delta_ds.kernel.commands.optimize.request import (
@@ -34,7 +35,6 @@ from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.options.write import checked_codec
 from delta_ds.kernel.format.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
 from delta_ds.kernel.format.schema.column_paths import show
-from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.records import dataclass
 
@@ -154,7 +154,7 @@ def file_size(properties: Mapping[str, str], request: OptimizeRequest) -> int:
 def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -> ClusteringCurve | None:
     if request.kind == ZORDER and request.columns:
         files = rewrite.files if request.settings.check_statistics else None
-        return ClusteringCurve(ZORDER, zorder_columns(snapshot, request.columns, files))
+        return ClusteringCurve(ZORDER, zorder_columns(snapshot, request, files))
     if request.kind not in REORG and snapshot.protocol.supports(CLUSTERING) and snapshot.clustering_columns:
         return ClusteringCurve(HILBERT, clustering_curve_columns(snapshot))
     return None
@@ -162,7 +162,7 @@ def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -
 
 def _files_to_consider(snapshot: Snapshot, request: OptimizeRequest) -> Numbers:
     """The files that the request is about, as row numbers."""
-    predicate = partition_predicate(snapshot, request.where, request.timezone)
+    predicate = partition_predicate(snapshot, request)
     if predicate is not None:
         return numbers(Scan(snapshot, predicate, timezone=request.timezone).pruning.rows)
     if request.partitions is None:

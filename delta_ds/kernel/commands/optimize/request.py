@@ -154,6 +154,8 @@ class OptimizeRequest:
         What `unmap` leaves as `delta.columnMapping.mode`; None for nothing.
     partitions
         Only these partitions, as `partitionValues` of the log has them; None for any.
+    exact_names
+        Whether columns have to be named in their own case.
     """
 
     kind: str = COMPACT
@@ -164,6 +166,7 @@ class OptimizeRequest:
     auto: bool = False
     mode_property: str | None = None
     partitions: tuple[Mapping[str, str | None], ...] | None = None
+    exact_names: bool = False
 
     def with_settings(self, **changes: Any) -> OptimizeRequest:
         """The same request with other sizes."""
@@ -217,7 +220,7 @@ def clustering_curve_columns(snapshot: Snapshot) -> tuple[Path, ...]:
     return columns
 
 
-def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str) -> Expression | None:
+def partition_predicate(snapshot: Snapshot, request: OptimizeRequest) -> Expression | None:
     """The predicates of a request as one on partition columns only; None for no predicate.
 
     Raises
@@ -225,12 +228,14 @@ def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str)
     PredicateError
         One cannot be parsed, names another column than a partition column, or uses what only Spark can evaluate.
     """
+    texts = request.where
     if not texts:
         return None
     trees = [_parse_where(text) for text in texts]
-    partitions = {name.lower() for name in snapshot.partition_columns}
+    fold = str if request.exact_names else str.lower
+    partitions = {fold(name) for name in snapshot.partition_columns}
     for column in (column for tree in trees for column in columns(tree)):
-        if column.path[0].lower() not in partitions or len(column.path) > 1:
+        if fold(column.path[0]) not in partitions or len(column.path) > 1:
             raise NON_PARTITION_COLUMN_REFERENCE(
                 columnName=show(column.path),
                 table=snapshot.storage.url,
@@ -238,7 +243,7 @@ def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str)
             )
     whole = conjunction(trees)
     assert whole is not None
-    bound = bind(whole, snapshot.schema, timezone)
+    bound = bind(whole, snapshot.schema, request.timezone)
     outside = evaluate.unevaluable(bound)
     if outside is not None:
         raise PredicateError(
@@ -256,13 +261,13 @@ def _parse_where(text: str) -> Expression:
         raise FAILED_RECOGNIZE_PREDICATE(predicate=text, reason=error.text) from error
 
 
-def zorder_columns(snapshot: Snapshot, names: Sequence[str], files: WriteSpec | None) -> tuple[Path, ...]:
+def zorder_columns(snapshot: Snapshot, request: OptimizeRequest, files: WriteSpec | None) -> tuple[Path, ...]:
     """The logical paths of the columns to order by, in the schema's case; one that is named twice counts once.
 
     Parameters
     ----------
-    names
-        As written in Spark SQL.
+    request
+        With the columns as they are written in Spark SQL.
     files
         How files are written, which says what columns have statistics; None: they need not have any.
 
@@ -273,13 +278,13 @@ def zorder_columns(snapshot: Snapshot, names: Sequence[str], files: WriteSpec | 
     UnsupportedOperationError
         A column has no order, or no statistics.
     """
-    paths = [_zorder_column(snapshot, name) for name in names]
+    paths = [_zorder_column(snapshot, name, request.exact_names) for name in request.columns]
     if files is not None:
         _check_statistics(snapshot, paths, files)
     return tuple(dict.fromkeys(paths))
 
 
-def _zorder_column(snapshot: Snapshot, name: str) -> Path:
+def _zorder_column(snapshot: Snapshot, name: str, exact: bool) -> Path:
     schema, table = snapshot.schema, snapshot.storage.url
     partitions = {column.lower() for column in snapshot.partition_columns}
     wanted = column_paths.parse_path(name)
@@ -287,7 +292,7 @@ def _zorder_column(snapshot: Snapshot, name: str) -> Path:
         raise ZORDERING_ON_PARTITION_COLUMN(colName=name, table=table)
     data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
     found = column_paths.find(data, wanted)
-    if found is None:
+    if found is None or (exact and found[0] != tuple(wanted)):
         nearest = column_paths.nearest_name(name, data.names)
         hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(data.names[:20])}"
         raise ZORDERING_COLUMN_DOES_NOT_EXIST(columnName=name, table=table, hint=hint, suggestion=nearest)

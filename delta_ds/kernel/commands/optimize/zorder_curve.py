@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.base.arrow_buffers import field_of, flags, integers
+from delta_ds.kernel.base.nested_arrays import over, plain_lists
 from delta_ds.kernel.format.schema.from_arrow import is_list
-from delta_ds.kernel.format.values.list_layout import over, plain_lists
 from delta_ds.records import dataclass
 
 HILBERT = "hilbert"

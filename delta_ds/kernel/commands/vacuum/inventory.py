@@ -13,9 +13,9 @@ from delta_ds.conditions.commands import INVALID_INVENTORY_ROW, INVALID_INVENTOR
 from delta_ds.events.commands import INVENTORY_ROWS_OUTSIDE
 from delta_ds.events.storage import LINK_NOT_FOLLOWED
 from delta_ds.kernel.base.arrow_buffers import integers, texts
+from delta_ds.kernel.base.nested_arrays import array_of_values
 from delta_ds.kernel.commands.vacuum.paths import links_on_the_way
 from delta_ds.kernel.format.expressions.arrays import FALSE
-from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.listing import listing_schema
 

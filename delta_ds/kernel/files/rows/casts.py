@@ -26,10 +26,11 @@ from delta_ds.conditions.schema import (
     METADATA_MISMATCH_UNKNOWN_COLUMNS,
 )
 from delta_ds.exceptions import InvariantViolationError, PredicateError, SchemaError
+from delta_ds.kernel.base.nested_arrays import over, plain_lists, plain_maps
 from delta_ds.kernel.files.read import primitive_conversion
 from delta_ds.kernel.files.read.column_conversion import struct_array
 from delta_ds.kernel.format.expressions import casts
-from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_numeric
 from delta_ds.kernel.format.schema.from_arrow import is_list, primitive_from_arrow
 from delta_ds.kernel.format.schema.types import (
     BINARY,
@@ -46,9 +47,9 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     arrow_type,
+    is_nested,
 )
 from delta_ds.kernel.format.values.calendars import Rebase
-from delta_ds.kernel.format.values.list_layout import over, plain_lists, plain_maps
 from delta_ds.records import dataclass
 
 Converter = Callable[[pa.Array], pa.Array]

@@ -29,7 +29,6 @@ from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.files.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.format.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.format.expressions.casts import cast_value
-from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.tree import Column, Expression, Literal, columns, map_columns
 from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, INVARIANTS
@@ -42,6 +41,7 @@ from delta_ds.kernel.format.schema.types import (
     DataType,
     MapType,
     StructType,
+    is_nested,
 )
 from delta_ds.records import dataclass, replace
 

@@ -36,7 +36,6 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.files.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.format.expressions.arrays import array_of
-from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.evaluate import constant
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, columns
 from delta_ds.kernel.format.features import COLUMN_DEFAULTS, GENERATED_COLUMNS, IDENTITY_COLUMNS
@@ -57,6 +56,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     arrow_type,
+    is_nested,
 )
 from delta_ds.records import dataclass, replace
 

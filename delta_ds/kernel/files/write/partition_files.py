@@ -17,7 +17,6 @@ import pyarrow as pa
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.write import write_spec
 from delta_ds.kernel.files.write.columns import FileColumns, leaves
-from delta_ds.kernel.files.write.partition_split import Partition
 from delta_ds.kernel.files.write.statistics import FileStatistics, StatisticsColumn
 from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.format.actions import AddFile
@@ -90,6 +89,14 @@ def _close(stream: BinaryIO, address: str) -> None:
         stream.close()
     except OSError as error:
         raise cannot_write(address, error, NOTHING_COMMITTED) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition: text by physical column name, and its directory (not URI-encoded)."""
+
+    values: dict[str, str | None]
+    directory: str
 
 
 @dataclass(slots=True)

@@ -14,24 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.kernel.files.write.columns import FileColumns
+from delta_ds.kernel.files.write.partition_files import Partition
 from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.format.expressions.arrays import scalar_of
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.types import INTEGER, StructField
 from delta_ds.kernel.format.values import partition_folders
 from delta_ds.kernel.format.values.partition_values import directory_text, distinct_form, log_text
-from delta_ds.records import dataclass
 
 Numbers = np.ndarray[Any, Any]
 _SPARSE = 4  # more possible combinations per row than this are sorted instead of counted
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """One partition: text by physical column name, and its directory (not URI-encoded)."""
-
-    values: dict[str, str | None]
-    directory: str
 
 
 class PartitionIndex:
@@ -48,8 +40,7 @@ class PartitionIndex:
         self._columns = [_Column(field, i, plan) for field, i in zip(fields, columns.partitions, strict=True)]
         self._numbers: dict[tuple[int, ...], int] = {}
         self._by_text: dict[tuple[str | None, ...], int] = {}
-        # Without partition columns all rows are partition 0.
-        self.partitions: list[Partition] = [] if fields else [Partition({}, "")]
+        self.partitions: list[Partition] = []
 
     def numbers(self, batch: pa.RecordBatch) -> Numbers:
         """The number of the partition of each row, as int32."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from delta_ds.conditions.schema import METADATA_MISMATCH_OF_BATCH
 from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.files.write.columns import file_columns
-from delta_ds.kernel.files.write.partition_files import Output, PartitionFiles
+from delta_ds.kernel.files.write.partition_files import Output, Partition, PartitionFiles
 from delta_ds.kernel.files.write.partition_split import PartitionIndex
 from delta_ds.kernel.files.write.statistics import statistics_columns
 from delta_ds.kernel.files.write.write_spec import WriteSpec, encode
@@ -28,6 +28,8 @@ from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
+
+_WHOLE_TABLE = Partition({}, "")
 
 
 class FileWriter:
@@ -77,10 +79,10 @@ class FileWriter:
         self.bytes = 0
         self._columns = columns
         self._output = Output(storage, plan, columns, statistics, task, folder, prefix, check=check)
-        self._index = PartitionIndex(plan, columns)
+        self._index = PartitionIndex(plan, columns) if columns.partitions else None
         self._open: dict[int, PartitionFiles] = {}
         self._adds: list[AddFile] = []
-        self._buffer = PartitionBuffer(columns.schema) if columns.partitions else None
+        self._buffer = None if self._index is None else PartitionBuffer(columns.schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take in rows of any partitions.
@@ -107,7 +109,7 @@ class FileWriter:
             return
         self.rows += batch.num_rows
         rows = self._columns.physical(batch)
-        if self._buffer is None:
+        if self._index is None or self._buffer is None:
             self._files(0).write(rows)
             return
         self._buffer.add(rows, self._index.numbers(batch))
@@ -120,7 +122,8 @@ class FileWriter:
 
     def _files(self, number: int) -> PartitionFiles:
         if number not in self._open:
-            self._open[number] = PartitionFiles(self._output, self._index.partitions[number])
+            partition = _WHOLE_TABLE if self._index is None else self._index.partitions[number]
+            self._open[number] = PartitionFiles(self._output, partition)
         return self._open[number]
 
     @property

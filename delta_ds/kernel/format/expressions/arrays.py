@@ -1,4 +1,4 @@
-"""Python constants to Arrow and back, without pyarrow's own conversions.
+"""Python constants to Arrow and back, without pyarrow's own conversions; comparisons by Spark's order.
 
 `pa.array(list)`, `pa.scalar(value)` and `as_py()` of timestamps import pandas wherever it is installed, a
 quarter of a second that planning a read must not pay. Here arrays are built from buffers and timestamps and
@@ -214,3 +214,25 @@ def map_rows(
     columns = [plain_values(spread(v, length), t) for v, t in zip(values, sources, strict=True)]
     rows = zip(*columns, strict=True)
     return plain_array([None if any(c is None for c in row) else function(*row) for row in rows], target)
+
+
+def compare(
+    name: str, left: pa.Array | pa.Scalar, right: pa.Array | pa.Scalar, data_type: DataType
+) -> pa.Array | pa.Scalar:
+    """`= <> < <= > >= <=>` on values of one type, by Spark's total order."""
+    if name == "<=>":
+        equal = pc.fill_null(compare("=", left, right, data_type), FALSE)
+        return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+    if name in (">", ">="):
+        return compare("<" if name == ">" else "<=", right, left, data_type)
+    if name in ("<>", "<="):
+        # The order is total: not equal is the opposite of equal, not above that of below.
+        return pc.invert(
+            compare("=", left, right, data_type) if name == "<>" else compare("<", right, left, data_type)
+        )
+    result = (pc.equal if name == "=" else pc.less)(left, right)
+    if data_type not in (FLOAT, DOUBLE):
+        return result
+    nan_left, nan_right = pc.is_nan(left), pc.is_nan(right)
+    special = pc.and_(nan_left, nan_right) if name == "=" else pc.and_(pc.invert(nan_left), nan_right)
+    return pc.or_(result, special)

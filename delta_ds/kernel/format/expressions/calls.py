@@ -20,7 +20,6 @@ from delta_ds.kernel.format.expressions.coercion import (
     common_type,
     common_type_of,
     in_range,
-    is_nested,
     unwrap_comparison,
     unwrap_in,
 )
@@ -48,6 +47,7 @@ from delta_ds.kernel.format.schema.types import (
     DecimalType,
     MapType,
     StructType,
+    is_nested,
 )
 from delta_ds.records import dataclass, replace
 

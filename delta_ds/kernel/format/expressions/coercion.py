@@ -31,11 +31,9 @@ from delta_ds.kernel.format.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
-    ArrayType,
     DataType,
     DecimalType,
-    MapType,
-    StructType,
+    is_nested,
 )
 from delta_ds.records import dataclass
 
@@ -55,11 +53,6 @@ def in_range(number: int, data_type: DataType) -> bool:
 def is_numeric(data_type: DataType | None) -> bool:
     """Whether it is an integral, fractional or decimal type."""
     return data_type in INTEGRAL or data_type in FRACTIONAL or isinstance(data_type, DecimalType)
-
-
-def is_nested(data_type: DataType | None) -> bool:
-    """Whether it is a struct, array or map."""
-    return isinstance(data_type, (StructType, ArrayType, MapType))
 
 
 def as_decimal(data_type: DataType) -> DecimalType:

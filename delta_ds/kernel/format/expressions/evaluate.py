@@ -20,12 +20,13 @@ from delta_ds.kernel.format.expressions.arrays import (
     TRUE,
     UNKNOWN,
     array_of,
+    compare,
     scalar_of,
     spread,
     values_of,
 )
-from delta_ds.kernel.format.expressions.casts import Value, cast_value, compare
-from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, INTEGRAL, is_nested
+from delta_ds.kernel.format.expressions.casts import Value, cast_value
+from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, INTEGRAL
 from delta_ds.kernel.format.expressions.tree import (
     Call,
     Cast,
@@ -35,7 +36,7 @@ from delta_ds.kernel.format.expressions.tree import (
     parts_of,
     postorder,
 )
-from delta_ds.kernel.format.schema.types import INTEGER, DecimalType, StructType, arrow_type
+from delta_ds.kernel.format.schema.types import INTEGER, DecimalType, StructType, arrow_type, is_nested
 
 
 def evaluate(bound: Expression, data: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:

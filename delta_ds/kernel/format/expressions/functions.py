@@ -24,8 +24,8 @@ from delta_ds.kernel.format.expressions import (
     functions_text,
     functions_time,
 )
-from delta_ds.kernel.format.expressions.arrays import FALSE, map_rows, scalar_of
-from delta_ds.kernel.format.expressions.casts import Value, compare, to_decimal
+from delta_ds.kernel.format.expressions.arrays import FALSE, compare, map_rows, scalar_of
+from delta_ds.kernel.format.expressions.casts import Value, to_decimal
 from delta_ds.kernel.format.expressions.coercion import exact_type
 from delta_ds.kernel.format.expressions.tree import Call
 from delta_ds.kernel.format.schema.types import BYTE, LONG, SHORT, DataType, DecimalType, arrow_type

@@ -16,7 +16,6 @@ from delta_ds.kernel.format.expressions.coercion import (
     can_cast,
     common_type,
     common_type_of,
-    is_nested,
     is_numeric,
 )
 from delta_ds.kernel.format.schema.types import (
@@ -35,6 +34,7 @@ from delta_ds.kernel.format.schema.types import (
     DataType,
     DecimalType,
     MapType,
+    is_nested,
 )
 from delta_ds.records import dataclass
 

@@ -158,10 +158,6 @@ WITHOUT_EFFECT: tuple[Setting, ...] = (
         "merge.materializeSource.rddStorageLevel", "DISK_ONLY",
         "the source is kept by `localCheckpoint`",
     ),
-    _ignored(
-        "updateAndMergeCastingFollowsAnsiEnabledFlag", "false",
-        "UPDATE and MERGE cast by `spark.sql.storeAssignmentPolicy`",
-    ),
     _ignored("commitLock.enabled", None, "the store decides which commit wins, and needs no lock"),
     _ignored(
         "postCommitHook.throwOnError", "false",

@@ -136,6 +136,11 @@ ARBITRARY_PROPERTIES = Setting(
     "tables may be given properties `delta.*` that do not exist, and that nothing acts on",
 )
 COLLECT_STATISTICS = Setting("stats.collect", "true", "convertToDelta collects statistics; writes always do")
+CASTS_FOLLOW_ANSI = Setting(
+    "updateAndMergeCastingFollowsAnsiEnabledFlag",
+    "false",
+    "UPDATE and MERGE cast by `spark.sql.ansi.enabled`, not by `spark.sql.storeAssignmentPolicy`",
+)
 DROP_IF_EXISTS = Setting(
     "constraints.assumesDropIfExists.enabled",
     "false",
@@ -318,6 +323,13 @@ class SessionFacts:
             The setting says something else.
         """
         return self._word(STORE_ASSIGNMENT, ANSI_POLICY, (ANSI_POLICY, STRICT, LEGACY), str.upper)
+
+    @property
+    def command_assignment(self) -> str:
+        """The same for the values of UPDATE and MERGE; raises as `store_assignment`."""
+        if self._flag(CASTS_FOLLOW_ANSI.full_name, False):
+            return ANSI_POLICY if self.ansi else LEGACY
+        return self.store_assignment
 
     @property
     def dynamic_overwrite(self) -> bool:

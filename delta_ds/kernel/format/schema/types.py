@@ -342,6 +342,11 @@ def without_metadata(kind: DataType) -> DataType:
     return kind
 
 
+def is_nested(data_type: DataType | None) -> bool:
+    """Whether it is a struct, array or map."""
+    return isinstance(data_type, (StructType, ArrayType, MapType))
+
+
 def is_key_type(data_type: DataType) -> bool:
     """Whether values of a type can be keys: all but structs, arrays, maps and variants."""
     nested = isinstance(data_type, (StructType, ArrayType, MapType))

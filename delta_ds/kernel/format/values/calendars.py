@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from delta_ds.conditions.data import INVALID_TIMEZONE
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.moments import DAY_US, civil_from_days, days_from_civil
-from delta_ds.kernel.format.expressions.zones import instant_micros, instants_of, offset_at, zone_of
+from delta_ds.kernel.format.expressions.zones import instants_of, offset_at, zone_of
 from delta_ds.records import dataclass
 
 __all__ = [
-    "DAY_US", "Rebase", "civil_from_days", "days_from_civil", "julian_to_gregorian_days", "local_to_utc",
+    "DAY_US", "Rebase", "civil_from_days", "days_from_civil", "julian_to_gregorian_days",
     "rebase_dates", "rebase_of", "rebase_timestamps", "zone",
 ]  # fmt: skip
 
@@ -52,14 +52,6 @@ def zone(name: str) -> tzinfo:
         return zone_of(name.strip())
     except PredicateError as error:
         raise INVALID_TIMEZONE(name=name) from error
-
-
-def local_to_utc(local_us: int, where: tzinfo) -> int:
-    """The instant (microseconds since 1970 UTC) of a local time given as microseconds since local 1970.
-
-    As java.time has it: a time in a gap moves forward by the gap's length, of two it is the earlier.
-    """
-    return instant_micros(local_us, where)
 
 
 @dataclass(frozen=True, slots=True)

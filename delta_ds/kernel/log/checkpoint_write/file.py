@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.base.arrow_buffers import mask
+from delta_ds.kernel.base.nested_arrays import array_of_values
 from delta_ds.kernel.format.actions import Action
 from delta_ds.kernel.log.checkpoint_write.schema import TypedColumns, add_type, remove_type
 from delta_ds.kernel.log.checkpoint_write.state import FileRows
 from delta_ds.kernel.log.filenames import forget_hadoop_checksum
-from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, field
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.base.arrow_buffers import field_of, fields_of
+from delta_ds.kernel.base.nested_arrays import as_text_map, map_of_struct
 from delta_ds.kernel.log.checkpoint import remove_leaves, removed_by
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, open_file
 from delta_ds.kernel.log.checkpoint_write.schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
 from delta_ds.kernel.log.file_actions import as_vectors
-from delta_ds.kernel.log.nested_arrays import as_text_map, map_of_struct
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:

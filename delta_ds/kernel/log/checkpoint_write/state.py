@@ -20,6 +20,7 @@ import pyarrow.json as pj
 
 from delta_ds.events.log import TAGS_PARSED_SLOWLY
 from delta_ds.kernel.base.arrow_buffers import field_of, flags, integers, mask
+from delta_ds.kernel.base.nested_arrays import map_of_struct, plain_map, split_at_changes
 from delta_ds.kernel.format.actions import (
     SINGLE_ACTIONS,
     Action,
@@ -46,7 +47,6 @@ from delta_ds.kernel.log.commit import Commit, full_name, in_batches, read_commi
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files
 from delta_ds.kernel.log.json_actions import iterate_bodies, parse_file_actions
 from delta_ds.kernel.log.live_files import with_known_sizes
-from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
 from delta_ds.kernel.log.reconcile import join_keys, keys_at, newest_rows
 from delta_ds.kernel.log.replay import SingleActions, table_state
 from delta_ds.kernel.log.segment import LogSegment, with_fallback

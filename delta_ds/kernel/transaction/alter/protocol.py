@@ -82,6 +82,8 @@ def minimal_protocol(
     UnsupportedFeatureError
         The versions do not exist.
     """
+    if writer is None and reader == FEATURE_READER_VERSION:
+        reader = None  # features are listed then, and none is
     versions = (reader or _DEFAULT_VERSIONS[0], writer or _DEFAULT_VERSIONS[1])
     check_versions(*versions)
     names = (

@@ -149,15 +149,13 @@ class _Conversion:
         if base is not None and changes is not None and not changes:
             return self._publish(new)
         try:
-            described = self._followed(new, base, changes)
+            described = self._followed(new, changes)
         except BaseException:
             self._forget()
             raise
         return self._publish(described)
 
-    def _followed(
-        self, new: TableMetadataV2, base: _Base | None, changes: LogChanges | None
-    ) -> TableMetadataV2:
+    def _followed(self, new: TableMetadataV2, changes: LogChanges | None) -> TableMetadataV2:
         """The metadata with a snapshot: by what changed since the base where that is known, else of all files."""
         from delta_ds.kernel.transaction.iceberg.snapshots import UnknownFileError
 

@@ -137,7 +137,7 @@ class _Partitions:
 
     def _values(self, directory: str) -> dict[str, str | None]:
         below = directory.removeprefix(self._folder).strip("/")
-        values = partition_folders.parse(below.split("/") if below else ())
+        values = partition_folders.parse(below.split("/")) if below else []
         names, columns = [name for name, _ in values], [column.name for column in self._columns]
         if names != columns:
             raise DataFileError(f"it lies in a folder of {names} instead of the partition columns {columns}")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.base.arrow_buffers import field_of, integers
+from delta_ds.kernel.base.nested_arrays import array_of_values
 from delta_ds.kernel.files.read.file_columns import ROW_TRACKING_FIELDS, row_tracking_as_columns
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, file_slices
 from delta_ds.kernel.files.read.reader import read_slices
@@ -25,7 +26,6 @@ from delta_ds.kernel.format.options.settings import (
 from delta_ds.kernel.format.schema.types import LONG, StructField
 from delta_ds.kernel.format.values.partition_values import comparable_values, parse
 from delta_ds.kernel.format.values.statistics import load_statistics
-from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.transaction.write.overwrite_scope import EVERYTHING, MATCHING, PARTITIONS
 from delta_ds.kernel.transaction.write.task import ChangeWriter

@@ -7,7 +7,8 @@ Source: Spark, `ParquetReadSupport`, `DataSourceUtils.datetimeRebaseSpec`; Apach
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 16
 _SAME_VALUES = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+
+# Of each file the rows that were taken, and those that it has.
+Read = dict[str, tuple[int, int]]
 
 
 class NotPlainError(Exception):
@@ -124,7 +128,7 @@ class SplitRows:
         self._columns = columns
         self._splits = splits
         self._schema = pa.schema([field.with_nullable(True) for field in arrow_schema(columns.schema)])
-        self.rows: dict[str, tuple[int, int]] = {}
+        self.rows: Read = {}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch.
@@ -177,3 +181,21 @@ class SplitRows:
             for array, kind in zip(arrays, types, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def check_whole(reads: Iterable[Read]) -> None:
+    """Check that splits were read which are all of their files.
+
+    Raises
+    ------
+    NotPlainError
+        A file has changed between two of its splits.
+    """
+    read: Counter[str] = Counter()
+    there: dict[str, set[int]] = {}
+    for rows in reads:
+        for path, (taken, of) in rows.items():
+            read[path] += taken
+            there.setdefault(path, set()).add(of)
+    if any(sizes != {read[path]} for path, sizes in there.items()):
+        raise NotPlainError("a file has changed meanwhile")

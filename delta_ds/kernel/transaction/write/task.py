@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.rows.pipeline import RowPipeline
@@ -100,6 +101,7 @@ class TaskResult:
 
 
 _CHECKED_EVERY = 1.0  # seconds
+_SIGN = "waiting"
 
 
 @dataclass
@@ -114,6 +116,16 @@ class WriteSign:
     storage: Storage
     path: str
     _seen: float = -_CHECKED_EVERY
+
+    @classmethod
+    def of(cls, storage: Storage, folder: str) -> WriteSign:
+        """The sign of a write that has a folder of the table to itself."""
+        return cls(storage, f"{folder}/{_SIGN}")
+
+    @property
+    def folder(self) -> str:
+        """That the write has to itself."""
+        return self.path.rpartition("/")[0]
 
     def put(self) -> None:
         """Begin to wait; raises `StorageError`."""
@@ -131,10 +143,9 @@ class WriteSign:
         paths
             The files, relative to the table: a late task may have made their folders anew.
         """
-        folder = self.path.rpartition("/")[0]
-        folders = {folder}
+        folders = {self.folder}
         for path in paths:
-            while len(path := path.rpartition("/")[0]) > len(folder):
+            while len(path := path.rpartition("/")[0]) > len(self.folder):
                 folders.add(path)
 
         def delete() -> None:
@@ -142,6 +153,16 @@ class WriteSign:
                 deleter.delete_empty_folders(self.storage, FOLDERS_OF_WRITES, sorted(folders))
 
         quietly(delete, self.storage.url)
+
+    def discard_others(self, results: Iterable[TaskResult]) -> None:
+        """Delete what attempts that failed have left in the folder, which no result names."""
+        named = {path for result in results for path in result.paths}
+        found = (
+            encode(path)
+            for entries in self.storage.list_below(self.folder)
+            for path in entries.filter(pc.invert(entries["is_folder"]))["path"].to_pylist()
+        )
+        discard(self.storage, [path for path in found if path not in named])
 
     def check(self, *, now: bool = False) -> None:
         """Look for the file, once a second or `now`.

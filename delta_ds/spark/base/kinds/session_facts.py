@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from delta_ds._version import __version__
 from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.events.spark import SETTING_WITHOUT_EFFECT
-from delta_ds.kernel.format.options import parsing as values
+from delta_ds.kernel.base.value_types import parse_boolean
 from delta_ds.kernel.format.options.ignored_settings import MACHINERY, SETTINGS
 from delta_ds.kernel.format.options.parsing import is_of_store, storage_value, store_name
 from delta_ds.kernel.format.options.read import ReadOptions, parse_read_options
@@ -350,7 +350,7 @@ def _origin(
 def _is_wanted(settings: Mapping[str, str | None]) -> bool:
     text = settings.get(ORIGIN_CONF) or "true"
     try:
-        return values.boolean(text, values.zone_by_name("UTC"))
+        return parse_boolean(text)
     except ValueError as error:
         raise INVALID_CONF_VALUE(setting=ORIGIN_CONF, value=text, reason=error) from error
 

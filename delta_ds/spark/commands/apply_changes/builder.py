@@ -9,8 +9,7 @@ from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.commands.apply_changes.run import apply_events, batch_function, specified
 from delta_ds.spark.commands.apply_changes.spec import Asked
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.engines.arguments import public_methods
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,9 +13,9 @@ from delta_ds.spark.base.schema import from_spark, quoted
 from delta_ds.spark.commands.apply_changes import type2
 from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, SEQUENCE, Asked, Spec, settled
 from delta_ds.spark.commands.handle import Handle, open_handle
-from delta_ds.spark.commands.merge.clauses import Clause
+from delta_ds.spark.commands.merge.plan import Clause
 from delta_ds.spark.commands.merge.run import run_merge
-from delta_ds.spark.engines.connect.connect_bridge import fetch
+from delta_ds.spark.engines.connect.connect_bridge import ask
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.session.reading import read
 
@@ -93,7 +93,7 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 def specified(handle: Handle, asked: Asked, source: DataFrame) -> Spec:
     """What was asked for, checked against the table as it is; see `settled`."""
     target = from_spark(read(handle.spark, handle.options).schema)
-    return settled(asked, source, target, fetch(handle.log, _partition_columns), handle.where)
+    return settled(asked, source, target, ask(handle.log, _partition_columns), handle.where)
 
 
 def _partition_columns(log: DeltaLog) -> list[str]:

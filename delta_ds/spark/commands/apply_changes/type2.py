@@ -16,7 +16,7 @@ from delta_ds.spark.commands.apply_changes.spec import (
     UNCHANGED,
     Spec,
 )
-from delta_ds.spark.commands.merge.clauses import Clause
+from delta_ds.spark.commands.merge.plan import Clause
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,10 +12,9 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.commands.merge.clauses import Do, When
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.merge.clauses import Clause
+from delta_ds.spark.commands.merge.plan import Clause
 from delta_ds.spark.commands.merge.run import run_merge
-from delta_ds.spark.engines.arguments import public_methods
-from delta_ds.spark.errors.misuse import NotExecuted, missing_attribute
+from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

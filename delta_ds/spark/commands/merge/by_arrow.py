@@ -17,8 +17,8 @@ from delta_ds.kernel.commands.dml.plan import SpecialColumns
 from delta_ds.kernel.commands.merge import clauses as kernel_clauses
 from delta_ds.kernel.commands.merge import plan as kernel_plan
 from delta_ds.kernel.commands.merge import sides as kernel_sides
+from delta_ds.kernel.commands.merge.clauses import MergeSource, read_source
 from delta_ds.kernel.commands.merge.command import demands_of_keys, task_of
-from delta_ds.kernel.commands.merge.request import MergeSource, read_source
 from delta_ds.kernel.commands.merge.resolver import FieldValue
 from delta_ds.kernel.commands.merge.resolver import ResolvedClause as KernelClause
 from delta_ds.kernel.commands.merge.rows import MergeRows
@@ -111,8 +111,8 @@ def kernel_merge(target: DmlTarget, sides: Sides, special: SpecialColumns) -> ke
     OnlySpark
         It holds what only Spark evaluates, or what the kernel may do otherwise.
     """
-    if target.facts.store_assignment != ANSI_POLICY:
-        raise OnlySpark(f"values are stored by the policy {target.facts.store_assignment}")
+    if target.facts.command_assignment != ANSI_POLICY:
+        raise OnlySpark(f"values are stored by the policy {target.facts.command_assignment}")
     translation = _Translation(target, sides, special)
     plan = sides.plan
     for field in target.schema:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten, with_row_counts
 from delta_ds.kernel.commands.dml.commit import RowScope
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.merge.clauses import ClauseKind, changed_rows
 from delta_ds.kernel.format.expressions.tree import Call, Expression, Literal
 from delta_ds.kernel.format.expressions.tree import Column as KernelColumn

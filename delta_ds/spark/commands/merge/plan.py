@@ -9,10 +9,11 @@ Source: delta-spark, `DeltaMergeInto`, `ResolveDeltaMergeInto`, `PreprocessTable
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.commands.merge.clauses import (
+    LABELS,
     PREDICATE_PARAMETERS,
     ClauseKind,
     Do,
@@ -27,7 +28,6 @@ from delta_ds.kernel.format.schema.types import (
 )
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.records import dataclass, field
-from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
 from delta_ds.spark.commands.merge.sides import Side
 from delta_ds.spark.commands.resolution.assignments import Assignment, align, find_target, target_path
 from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
@@ -278,3 +278,54 @@ def _resolve_clause(
     names = {a.path[0].lower() for a in given}
     assigned = frozenset(f.name for f in after if f.name.lower() in names)
     return ResolvedClause(clause.when, clause.do, condition, values, assigned, clause, given)
+
+
+_ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "matched": ("update", "delete"),
+    "not_matched": ("insert",),
+    "not_matched_by_source": ("update", "delete"),
+}
+
+
+@dataclass(frozen=True)
+class Clause(ClauseKind):
+    """A clause as it was given.
+
+    Attributes
+    ----------
+    when, do
+        For which rows, and what.
+    condition
+        SQL text or a `Column`; None: for all of them.
+    assignments
+        Columns and what they get; None in an update or insert is `*`, all columns of the same name.
+    """
+
+    when: When
+    do: Do
+    condition: str | Column | None = None
+    assignments: Mapping[str, str | Column] | None = None
+
+
+def expressions_of(clauses: Sequence[Clause]) -> Iterator[object]:
+    """The conditions of clauses, and what columns get by them."""
+    for clause in clauses:
+        yield clause.condition
+        yield from (clause.assignments or {}).values()
+
+
+def check_clauses(clauses: Sequence[Clause], table: str) -> None:
+    """Refuse clauses that do nothing, and clauses after one that is always taken.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        `DELTA_MERGE_MISSING_WHEN`: there is none, but for updates of nothing. `DELTA_NON_LAST_..._OMIT_CONDITION`: one
+        that is not the last for its rows has no condition.
+    ValueError
+        An insert of rows that are there, or an update of rows that are not.
+    """
+    for clause in clauses:
+        if clause.do not in _ALLOWED[clause.when]:
+            raise ValueError(f"{LABELS[clause.when]} cannot {clause.do}")
+    effective_clauses(clauses, table)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_ds.events.commands import MERGE_BEGINS_ANEW
-from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten
 from delta_ds.kernel.commands.dml.changed_rows import FILE, SOURCE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, special_columns
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.settings import AUTO_MERGE
@@ -22,7 +21,6 @@ from delta_ds.records import replace
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, is_set, size
-from delta_ds.spark.commands.at_server import run_at_server
 from delta_ds.spark.commands.by_arrow import ByArrow
 from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.dml_target import DmlTarget
@@ -34,7 +32,6 @@ from delta_ds.spark.commands.merge.by_arrow import (
     kernel_merge,
     merge_by_arrow,
 )
-from delta_ds.spark.commands.merge.clauses import Clause, check_clauses, expressions_of
 from delta_ds.spark.commands.merge.outcome import (
     Outcome,
     counted,
@@ -43,7 +40,14 @@ from delta_ds.spark.commands.merge.outcome import (
     row_scope,
     several_match,
 )
-from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
+from delta_ds.spark.commands.merge.plan import (
+    Clause,
+    MergePlan,
+    check_clauses,
+    expressions_of,
+    history_parameters,
+    plan_merge,
+)
 from delta_ds.spark.commands.merge.rows import (
     CODES,
     Sides,
@@ -63,7 +67,7 @@ from delta_ds.spark.commands.merge.sides import (
 )
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
-from delta_ds.spark.commands.retries import run_command
+from delta_ds.spark.commands.row_commands import run_at_server, run_command
 from delta_ds.spark.commands.rows import lost_rows
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.expressions import ResolutionCache
@@ -235,9 +239,10 @@ class _Merge:
         engine, given = self._target.engine, self._given
         expected = engine.frames.estimated_bytes(given)
         if expected is not None and expected <= most:
-            rows = (
-                given.toArrow() if engine.frames.is_constant(given) else engine.frames.arrow_rows(given, most)
-            )
+            snapshot = self._target.snapshot
+            assert snapshot is not None  # Arrow reads where the log is
+            constant = engine.frames.is_constant(given)
+            rows = given.toArrow() if constant else engine.frames.arrow_rows(given, snapshot.storage, most)
         else:  # it may have to be computed for Spark: once is enough
             self._kept = kept = materialize_source(given, replicated=self._replicated)
             stats = source_stats(kept, [])

@@ -19,7 +19,7 @@ from delta_ds.conditions.dml import (
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT_EMPTY
 from delta_ds.exceptions import InvariantViolationError, SchemaError
 from delta_ds.kernel.files.rows.casts import sql_name
-from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_numeric
 from delta_ds.kernel.format.options.settings import ANSI_POLICY, LEGACY, STRICT
 from delta_ds.kernel.format.schema.types import (
     BINARY,
@@ -35,6 +35,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    is_nested,
     without_metadata,
 )
 from delta_ds.records import dataclass
@@ -97,7 +98,7 @@ class StoreCast:
     def of(cls, target: DmlTarget, *, evolve: bool = False) -> StoreCast:
         """The casts of a command."""
         facts, without_ansi = target.facts, target.engine.expressions.cast_without_ansi
-        return cls(target.handle.where, evolve, facts.store_assignment, without_ansi, facts.case_sensitive)
+        return cls(target.handle.where, evolve, facts.command_assignment, without_ansi, facts.case_sensitive)
 
     def null(self, kind: DataType) -> Column:
         """The null of a type."""

@@ -1,4 +1,5 @@
 import org.apache.spark.QueryContext;
+import org.apache.spark.SparkException;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.trees.Origin;
 
@@ -23,6 +24,16 @@ public class PathFunction {
                 text, none, none, none, new scala.Some(condition), parameters, new QueryContext[0]) {
             public AnalysisException withPosition(Origin origin) {
                 return this;
+            }
+        };
+    }
+
+    // Clients that know nothing of this package see its condition by Spark's own means. Spark would look the SQLSTATE up.
+    public SparkException failure(
+            String text, String condition, final String state, scala.collection.immutable.Map parameters) {
+        return new SparkException(text, null, new scala.Some(condition), parameters, new QueryContext[0]) {
+            public String getSqlState() {
+                return state;
             }
         };
     }

@@ -254,10 +254,19 @@ def errors_to_jvm(jvm: Jvm) -> Iterator[None]:
     try:
         yield
     except DeltaError as error:
-        # In the form in which errors of the data source arrive, so that `as_delta_error` knows them.
-        raise Py4JJavaError("", jvm.jvm.org.apache.spark.SparkException(report_text(error))) from error
+        raise Py4JJavaError("", reported(jvm, error)) from error
     except Exception as error:
         raise java_error(error) from error
+
+
+def reported(jvm: Jvm, error: DeltaError) -> JavaValue:
+    """An error of this package as an exception of Spark: its text is that by which `as_delta_error` knows it again."""
+    functions = compile_class(jvm.jvm, jvm.gateway, "PathFunction")
+    return functions.failure(report_text(error), error.condition, error.sql_state, _parameters(jvm, error))
+
+
+def _parameters(jvm: Jvm, error: DeltaError) -> JavaValue:
+    return jvm.map({name: str(value) for name, value in error.parameters.items()})
 
 
 def java_error(error: BaseException) -> BaseException:
@@ -289,8 +298,7 @@ def java_exception(jvm: Jvm, error: Exception) -> JavaValue:
 
     if isinstance(error, DeltaError):
         functions = compile_class(jvm.jvm, jvm.gateway, "PathFunction")
-        parameters = jvm.map({name: str(value) for name, value in error.parameters.items()})
-        return functions.error(str(error), error.condition, parameters)
+        return functions.error(str(error), error.condition, _parameters(jvm, error))
     java = java_error(error)
     if isinstance(java, Py4JJavaError):
         return java.java_exception

@@ -1,4 +1,4 @@
-"""Writes by Arrow in tasks: of rows that are Parquet files as they are, and of computed rows of partitioned tables.
+"""Rows that are Parquet files as they are, read by Arrow; writes of them, and of computed rows of partitioned tables.
 
 Rows that are Parquet files do not pass through Spark's rows. Spark decides what is read: its own plan of the query has
 to be a scan of Parquet files and names, and its splits become the tasks. So the table gets the files that Spark's
@@ -13,25 +13,36 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_ds.conditions.session import PYTHON_WORKERS_WITHOUT_PACKAGE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.files.rows.casts import match_names
-from delta_ds.kernel.files.write.write_spec import encode
-from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS
-from delta_ds.kernel.format.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, VOID
-from delta_ds.kernel.storage.staging import discard
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, ParquetColumns, Split, SplitRows
+from delta_ds.kernel.format.schema.types import (
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
+    StructType,
+    arrow_schema,
+    is_nested,
+)
+from delta_ds.kernel.transaction.write.parquet_source import (
+    NotPlainError,
+    ParquetColumns,
+    Read,
+    Split,
+    SplitRows,
+    check_whole,
+)
 from delta_ds.kernel.transaction.write.task import TaskResult, WriteSign, write_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.environment import tasks_problem
@@ -45,6 +56,7 @@ from delta_ds.spark.errors.translation import as_delta_error
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.spark.base.kinds.java_object import JavaObject
 
@@ -63,8 +75,6 @@ _READING_MOMENTS = {
 }
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _OF_SPARK = "org.apache.spark.sql."
-# The file in the folder of a write by which its tasks know that it counts.
-_SIGN = "waiting"
 # The commit protocol of a session that sets none.
 _COMMIT_PROTOCOL = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 
@@ -102,8 +112,70 @@ def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
     _check_writing(df)
     if plan.joins_small_files:
         raise NotPlainError("small files are joined before they are written")
-    _check_reading(df)
     _check_rows(df, plan)
+    found = _found(df, plan.storage)
+    if not found.in_threads:
+        check_tasks(df)
+    return found
+
+
+def read_plain_files(df: DataFrame, storage: Storage, most: int, *, here: bool) -> pa.Table | None:
+    """The rows of a query that are Parquet files, read by threads of this process.
+
+    Parameters
+    ----------
+    df
+        The query, in a classic session.
+    storage
+        Of a table in the same store.
+    most
+        How many bytes they may be.
+    here
+        Whether this process reads large files too.
+
+    Returns
+    -------
+    pyarrow.Table or None
+        None where they are more than `most` bytes.
+
+    Raises
+    ------
+    NotPlainError
+        They are more than that, or executors are to read them.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    if (listener := _listener(df)) is not None:
+        raise NotPlainError(listener)
+    found = _found(df, storage)
+    if not (here or found.in_threads):
+        raise NotPlainError("executors read files that are not small")
+    sizes: list[int] = []
+
+    def rows_of(task: Sequence[Split]) -> tuple[list[pa.RecordBatch], Read]:
+        rows, batches = SplitRows(storage, found.columns, task), []
+        for batch in rows:
+            sizes.append(batch.nbytes)
+            if sum(sizes) > most:
+                break
+            batches.append(batch)
+        return batches, rows.rows
+
+    with ThreadPoolExecutor(threads_for(storage), thread_name_prefix="pydelta-read") as pool:
+        tables = list(pool.map(rows_of, found.tasks))
+    if sum(sizes) > most:
+        return None
+    check_whole(read for _, read in tables)
+    schema = pa.schema([field.with_nullable(True) for field in arrow_schema(found.columns.schema)])
+    return pa.Table.from_batches([batch for batches, _ in tables for batch in batches], schema)
+
+
+def _found(df: DataFrame, storage: Storage) -> PlainFiles:
+    schema = from_spark(df.schema)
+    _check_flat(schema)
+    if any(COLLATIONS in field.metadata for field in schema):
+        raise NotPlainError("texts are compared by rules of their own")
+    _check_reading(df)
     jvm = Jvm.of(df.sparkSession)
     try:
         plain = compile_class(jvm.jvm, jvm.gateway, "PlainFiles")
@@ -114,18 +186,16 @@ def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
     found = json.loads(plain.describe(query._jdf.queryExecution()))
     if "reason" in found:
         raise NotPlainError(found["reason"])
-    columns = ParquetColumns(from_spark(df.schema), tuple(found["sources"]))
-    tasks = tuple(filter(None, (tuple(_split(plan, *split) for split in task) for task in found["tasks"])))
+    columns = ParquetColumns(schema, tuple(found["sources"]))
+    tasks = tuple(filter(None, (tuple(_split(storage, *split) for split in task) for task in found["tasks"])))
     splits = [split for task in tasks for split in task]
     in_threads = is_little(df.sparkSession, sum(split.length for split in splits), len(splits))
-    if not in_threads:
-        check_tasks(df)
     return PlainFiles(columns, tasks, in_threads)
 
 
-def _split(plan: WritePlan, url: str, start: int, length: int, size: int) -> Split:
+def _split(storage: Storage, url: str, start: int, length: int, size: int) -> Split:
     try:
-        return Split(plan.storage.resolve(url), start, length, size)
+        return Split(storage.resolve(url), start, length, size)
     except StorageError as error:
         raise NotPlainError(error.text) from error
 
@@ -149,10 +219,16 @@ def _check_writing(df: DataFrame) -> None:
         raise OnlySparkError("the session has a commit protocol of its own")
     if not session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.").isEmpty():
         raise OnlySparkError("Hadoop's configuration says how Parquet files are written")
-    # Who is told of queries is told what they read and write.
-    for listener in session.listenerManager().listListeners():
+    if (listener := _listener(df)) is not None:
+        raise OnlySparkError(listener)
+
+
+def _listener(df: DataFrame) -> str | None:
+    """Who is told of queries is told what they read and write; None where there is nobody."""
+    for listener in df.sparkSession._jsparkSession.listenerManager().listListeners():
         if not str(listener.getClass().getName()).startswith(_OF_SPARK):
-            raise OnlySparkError("the session has listeners of queries")
+            return "the session has listeners of queries"
+    return None
 
 
 def _check_rows(df: DataFrame, plan: WritePlan) -> None:
@@ -162,14 +238,19 @@ def _check_rows(df: DataFrame, plan: WritePlan) -> None:
         raise NotPlainError("the table computes or checks values")
     given = from_spark(df.schema)
     for field, at in zip(rows.table, match_names(given.names, rows.table), strict=True):
+        if at is not None and given.fields[at].type != field.type:
+            raise NotPlainError(f"column {field.name} is cast")
+    _check_flat(rows.table)
+    if files.extra_columns:
+        raise NotPlainError("the files hold more than the rows")
+
+
+def _check_flat(columns: StructType) -> None:
+    for field in columns:
         if is_nested(field.type) or field.type in (VARIANT, VOID):
             raise NotPlainError(f"column {field.name} is of type {field.type}")
-        if at is not None and (
-            given.fields[at].type != field.type or COLLATIONS in given.fields[at].metadata
-        ):
-            raise NotPlainError(f"column {field.name} is cast")
-    if files.extra_columns or not given.fields:
-        raise NotPlainError("the files hold more than the rows")
+    if not columns.fields:
+        raise NotPlainError("there are no columns")
 
 
 def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder: str) -> TaskResult:
@@ -186,8 +267,7 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
         return TaskResult(timezone=plan.rows.timezone)
     _check_first(plan, found)
     results: list[TaskResult] = []
-    read: Counter[str] = Counter()
-    there: dict[str, set[int]] = {}
+    reads: list[Read] = []
     write = partial(_write_rows_of, plan, found, folder)
     written = (
         _in_threads(write, plan, found) if found.in_threads else _in_tasks(write, df, plan, found, folder)
@@ -196,13 +276,10 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
         if isinstance(result, str):
             raise NotPlainError(result)
         results.append(result)
-        for path, (taken, of) in rows.items():
-            read[path] += taken
-            there.setdefault(path, set()).add(of)
-    if any(sizes != {read[path]} for path, sizes in there.items()):
-        raise NotPlainError("a file has changed meanwhile")
+        reads.append(rows)
+    check_whole(reads)
     if not found.in_threads:
-        _discard_others(plan, folder, results)
+        WriteSign.of(plan.storage, folder).discard_others(results)
     return _together(results, plan)
 
 
@@ -231,14 +308,14 @@ def write_computed(df: DataFrame, plan: WritePlan, folder: str) -> TaskResult:
     with _waiting(plan, folder) as sign:
         write = partial(write_rows, plan.of_stored_rows, folder=folder, sign=sign)
         results: list[TaskResult] = run_tasks(rows, write)
-    _discard_others(plan, folder, results)
+    sign.discard_others(results)
     return _together(results, plan)
 
 
 @contextmanager
 def _waiting(plan: WritePlan, folder: str) -> Iterator[WriteSign]:
     """For what tasks write within the block; without this package they leave it to Spark."""
-    sign = WriteSign(plan.storage, f"{folder}/{_SIGN}")
+    sign = WriteSign.of(plan.storage, folder)
     sign.put()
     try:
         yield sign
@@ -249,17 +326,6 @@ def _waiting(plan: WritePlan, folder: str) -> Iterator[WriteSign]:
         raise
     finally:
         sign.remove()
-
-
-def _discard_others(plan: WritePlan, folder: str, results: Iterable[TaskResult]) -> None:
-    """Delete what attempts that failed have left in the folder, which no result names."""
-    named = {path for result in results for path in result.paths}
-    found = (
-        encode(path)
-        for entries in plan.storage.list_below(folder)
-        for path in entries.filter(pc.invert(entries["is_folder"]))["path"].to_pylist()
-    )
-    discard(plan.storage, [path for path in found if path not in named])
 
 
 def _together(results: Sequence[TaskResult], plan: WritePlan) -> TaskResult:
@@ -278,8 +344,8 @@ def _check_first(plan: WritePlan, found: PlainFiles) -> None:
         pass
 
 
-# What a task wrote, or why it could not; of each file the rows that were taken, and those that it has.
-_Written = tuple["TaskResult | str", dict[str, tuple[int, int]]]
+# What a task wrote, or why it could not.
+_Written = tuple["TaskResult | str", Read]
 
 
 def _in_threads(write: Callable[[int], _Written], plan: WritePlan, found: PlainFiles) -> list[_Written]:

@@ -21,7 +21,6 @@ from delta_ds.exceptions import UnsupportedFeatureError
 from delta_ds.kernel.files.rows.casts import match_names
 from delta_ds.kernel.files.rows.generated import Default, Generated
 from delta_ds.kernel.files.rows.plan import RowPlan, is_foreign
-from delta_ds.kernel.format.expressions.coercion import is_nested
 from delta_ds.kernel.format.expressions.tree import columns as columns_in
 from delta_ds.kernel.format.schema.column_mapping import every_field, nested_keys, physical_name
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS, FIELD_ID
@@ -37,6 +36,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     holds,
+    is_nested,
     without_metadata,
 )
 from delta_ds.kernel.format.values.partition_values import NULL_DIRECTORY

@@ -1,4 +1,4 @@
-"""One version of each table for all queries of a command."""
+"""One version of each table for all queries of a command; and rows that are cached, computed anew after it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,3 +82,26 @@ def made_ms(snapshot: Snapshot) -> int:
 def address_of(storage: Storage) -> str:
     """Where a table is, in one spelling."""
     return os.path.realpath(storage.url) if storage.address.scheme == "file" else storage.url
+
+
+def refresh_cached_rows(spark: SparkSession, root: str) -> None:
+    """Let rows of a table that a session has cached be computed anew when they are next used, as after each change.
+
+    Parameters
+    ----------
+    root
+        The table's folder.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        if caches_rows(spark):
+            spark.catalog.refreshByPath(f"file:{root}" if root.startswith("/") else root)
+    except (Py4JError, PySparkException) as error:
+        CACHED_ROWS_NOT_RENEWED.log(table=root, reason=error)
+
+
+def caches_rows(spark: SparkSession) -> bool:
+    """Whether a session has cached rows of any table or query."""
+    return not spark._jsparkSession.sharedState().cacheManager().isEmpty()

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED, WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
+from delta_ds.events.spark import WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
 from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.commands.optimize.auto_compact import compact_as_planned
@@ -54,7 +54,7 @@ from delta_ds.spark.engines.classic.row_columns import (
     stored_columns,
     stored_rows,
 )
-from delta_ds.spark.engines.classic.snapshot_isolation import pin_snapshots
+from delta_ds.spark.engines.classic.snapshot_isolation import caches_rows, pin_snapshots, refresh_cached_rows
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
@@ -361,27 +361,5 @@ def _remove_empty(jvm: Jvm, folder: str) -> None:
 def refresh_written_rows(spark: SparkSession, options: Mapping[str, str]) -> None:
     """The same of the table that the data source has written to; where Spark cannot open the store, it caches none."""
     with suppress(NotNative):
-        if _caches_rows(spark):
+        if caches_rows(spark):
             refresh_cached_rows(spark, _folder(Jvm.of(spark), options, path_option(options) or ""))
-
-
-def refresh_cached_rows(spark: SparkSession, root: str) -> None:
-    """Let rows of a table that a session has cached be computed anew when they are next used, as after each change.
-
-    Parameters
-    ----------
-    root
-        The table's folder.
-    """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        if _caches_rows(spark):
-            spark.catalog.refreshByPath(f"file:{root}" if root.startswith("/") else root)
-    except (Py4JError, PySparkException) as error:
-        CACHED_ROWS_NOT_RENEWED.log(table=root, reason=error)
-
-
-def _caches_rows(spark: SparkSession) -> bool:
-    return not spark._jsparkSession.sharedState().cacheManager().isEmpty()

@@ -4,7 +4,8 @@ A client of Spark Connect need not reach the table's storage, nor have the same 
 server, where rows are read and written. So calls on the log go there too, through a data source that is nothing but a
 way in: a command is the commit of a write without rows, which Spark runs once, on the driver; a question is the
 planning of a read. Both travel as data (`wire.py`): neither side runs code that the other has sent. A server of ours is
-called without the data source (`server_calls.py`).
+called without the data source: where `register` runs in the server's own process, a relation of our own brings a call
+there. Spark sees in it a command, runs it once, and gives the client its answer.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from delta_ds.spark.base.kinds.sealed import (
 from delta_ds.spark.base.kinds.session_facts import origin_of, parse_options_of_read, with_facts_of_reads
 from delta_ds.spark.base.kinds.session_kind import server_holds_tables
 from delta_ds.spark.base.session_conf import is_served
-from delta_ds.spark.engines.connect import server_calls
 from delta_ds.spark.errors.translation import delta_errors, with_error_parameters
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ServerLog:
 
     @property
     def answers_calls(self) -> bool:
-        """Whether the server is one of ours, see `server_calls.py`; asked once a session."""
+        """Whether the server is one of ours, see `call_server`; asked once a session."""
         if self._spark not in _answers_calls:
             _answers_calls[self._spark] = is_served(self._spark)
         return _answers_calls[self._spark]
@@ -88,10 +88,10 @@ class ServerLog:
         command
             As `sql/client_calls.py` takes it.
         columns, rows
-            See `server_calls.call`.
+            See `call_server`.
         """
         what = ("rows", origin_of(self._spark).to_text(), dict(command))
-        return server_calls.call(self._spark, what, columns, rows)
+        return call_server(self._spark, what, columns, rows)
 
     def ask(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """What `function(log, *arguments, **keywords)` answers on the server.
@@ -109,7 +109,7 @@ class ServerLog:
             What the function raised.
         """
         if self.answers_calls:
-            return server_calls.call(self._spark, ("ask", self._table(), "{}", function, arguments, keywords))
+            return call_server(self._spark, ("ask", self._table(), "{}", function, arguments, keywords))
         options = self._call(function, arguments, keywords)
         with delta_errors():
             (row,) = self._spark.read.format(FORMAT).options(**options).load().collect()
@@ -125,7 +125,7 @@ class ServerLog:
         """
         origin = origin_of(self._spark).to_text()
         if self.answers_calls:
-            server_calls.call(self._spark, ("run", self._table(), origin, function, arguments, keywords))
+            call_server(self._spark, ("run", self._table(), origin, function, arguments, keywords))
             return
         options = self._call(function, arguments, keywords)
         options[_ORIGIN] = origin
@@ -174,11 +174,6 @@ def ask(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
     if isinstance(log, ServerLog):
         return log.ask(function, *arguments, **keywords)
     return function(log, *arguments, **keywords)
-
-
-def fetch(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """As `ask`, where the answer is a value of this package."""
-    return ask(log, function, *arguments, **keywords)
 
 
 def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
@@ -285,3 +280,51 @@ def _unfolded(text: str) -> str:
         return zlib.decompress(base64.b64decode(text, validate=True)).decode()
     except (ValueError, zlib.error) as error:
         raise UNREADABLE_MESSAGE(reason=error) from error
+
+
+# See `ClientCalls.java`.
+_TYPE = "type.googleapis.com/delta_ds.Call"
+
+
+def call_server(
+    spark: SparkSession, what: Sequence[Any], columns: Sequence[Column] = (), rows: DataFrame | None = None
+) -> Any:
+    """What the server answers.
+
+    Parameters
+    ----------
+    spark
+        A session of Spark Connect, of a server of ours.
+    what
+        The kind of the call and its arguments, as `sql/client_calls.py` takes them; `wire.py` has a form for them.
+    columns
+        Expressions that `what` speaks of, by their numbers. Queries in them do not travel.
+    rows
+        Of a MERGE.
+
+    Raises
+    ------
+    DeltaError
+        What the server raised.
+    """
+    from pyspark.sql.connect import proto
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    class Call(LogicalPlan):
+        def plan(self, session: Any) -> Any:
+            content = proto.Project()
+            content.expressions.add().literal.string = wire.encode(tuple(what))
+            for column in columns:
+                content.expressions.add().CopyFrom(column.to_plan(session))  # type: ignore[operator]
+            if rows is not None:
+                content.input.CopyFrom(rows._plan.plan(session))  # type: ignore[operator]
+            relation = self._create_proto_relation()
+            # As bytes, which Spark abbreviates where it shows plans.
+            relation.extension.type_url = _TYPE
+            relation.extension.value = content.SerializeToString()
+            return relation
+
+    with delta_errors():
+        ((answer,),) = ConnectFrame(Call(None), spark).collect()  # type: ignore[arg-type]
+    return wire.decode(answer)

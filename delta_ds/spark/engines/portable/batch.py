@@ -14,9 +14,8 @@ from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import schema as schemas
-from delta_ds.spark.base.same_version import same_version
+from delta_ds.spark.base.processes import same_version, task_time_zone
 from delta_ds.spark.base.schema import METADATA, metadata_field
-from delta_ds.spark.base.timezone import task_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
 
 if TYPE_CHECKING:

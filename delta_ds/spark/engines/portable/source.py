@@ -16,9 +16,9 @@ from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base.filters import in_pushdown_worker, plans_each_scan
 from delta_ds.spark.base.kinds.sealed import SEALED_MODULE, Sealed
+from delta_ds.spark.base.processes import machine_time_zone
 from delta_ds.spark.base.query_needs import needed_of
 from delta_ds.spark.base.table_names import FORMAT, check_path
-from delta_ds.spark.base.timezone import machine_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ Spark runs planning, each task and the commit in Python processes of their own; 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,10 @@ from delta_ds.kernel.commands.optimize.auto_compact import compact_as_planned
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.write.finish import finish_write
 from delta_ds.kernel.transaction.write.plan import WritePlan
-from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
+from delta_ds.kernel.transaction.write.task import TaskResult, WriteSign, write_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_facts import engine_info
-from delta_ds.spark.base.same_version import same_version
-from delta_ds.spark.base.timezone import task_time_zone
+from delta_ds.spark.base.processes import same_version, task_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class DeltaWriter(DataSourceArrowWriter):
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
+        # Spark may run a task twice, and still run one after its query has failed.
+        self._sign = WriteSign.of(plan.storage, str(uuid.uuid4()))
+        self._sign.put()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """One task: rows to data files.
@@ -50,7 +53,7 @@ class DeltaWriter(DataSourceArrowWriter):
         InvariantViolationError
             A row breaks a constraint. The files of the task are deleted.
         """
-        return TaskMessage(write_in_task(self._plan, iterator))
+        return TaskMessage(write_in_task(self._plan, iterator, self._sign))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish the files of all tasks as one version.
@@ -61,23 +64,36 @@ class DeltaWriter(DataSourceArrowWriter):
             Another commit came first and contradicts the write; its files are deleted.
         """
         results = results_of(messages)
-        version = finish_write(self._plan, results, engine_info=engine_info())
+        self._sign.remove()
+        self._sign.discard_others(results)
+        paths = [path for result in results for path in result.paths]
+        try:
+            version = finish_write(self._plan, results, engine_info=engine_info())
+        finally:
+            self._sign.tidy(paths)
         if version is not None:
             compact_as_planned(self._plan, results, engine_info())
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks of a failed job have written."""
-        discard_failed(self._plan.storage, messages)
+        self._sign.remove()
+        results = results_of(messages)
+        if len(results) < len(messages):  # Else it is the commit that failed, which cleans up itself.
+            self._sign.discard_others(())
+        self._sign.tidy([path for result in results for path in result.paths])
 
 
-def write_in_task(plan: WritePlan, rows: Iterator[pa.RecordBatch]) -> TaskResult:
-    """The rows of the task that runs here, written to data files."""
+def write_in_task(
+    plan: WritePlan, rows: Iterator[pa.RecordBatch], sign: WriteSign | None = None
+) -> TaskResult:
+    """The rows of the task that runs here, written to data files: below the folder of the sign, if there is one."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     if plan.intent.said_time_zone is None:
         plan = plan.in_time_zone(task_time_zone())
-    return write_rows(plan, rows, context.partitionId() if context else 0)
+    task, folder = context.partitionId() if context else 0, sign.folder if sign else ""
+    return write_rows(plan, rows, task, folder=folder, sign=sign)
 
 
 def results_of(messages: Sequence[WriterCommitMessage | None]) -> list[TaskResult]:

@@ -14,6 +14,7 @@ from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
 from delta_ds.kernel.files.rows.plan import ColumnsOf
 from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.kernel.format.options.write import TASKS_OPTION
+from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
 from delta_ds.records import dataclass
 from delta_ds.reporting.listeners import take_reports
 from delta_ds.spark.base.kinds.environment import foreign_workers
@@ -22,10 +23,12 @@ from delta_ds.spark.base.table_names import path_option
 from delta_ds.spark.engines.classic import load, resolution, snapshot_isolation, writer
 from delta_ds.spark.engines.classic.arrow_rows import arrow_rows
 from delta_ds.spark.engines.classic.jvm import GeneratesNumbers, Jvm, NotNative
+from delta_ds.spark.engines.classic.plain_files import read_plain_files
 from delta_ds.spark.engines.classic.projection import ColumnAt, InsertedAt, Projected, project
 from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows
 from delta_ds.spark.engines.classic.scan import numbered_rows
-from delta_ds.spark.engines.classic.writer import refresh_cached_rows, stage
+from delta_ds.spark.engines.classic.snapshot_isolation import refresh_cached_rows
+from delta_ds.spark.engines.classic.writer import stage
 from delta_ds.spark.engines.seam.classic_expressions import ClassicExpressions
 from delta_ds.spark.engines.seam.engine import CLASSIC
 from delta_ds.spark.engines.seam.writes import is_same, portable_rows
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
     from delta_ds.spark.engines.classic.latest_version import InsertRows
@@ -167,8 +171,11 @@ class ClassicFrames:
         plan = frame._jdf.queryExecution().optimizedPlan()
         return int(str(plan.stats().sizeInBytes())) if plan.deterministic() else None
 
-    def arrow_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
-        return arrow_rows(frame, most)
+    def arrow_rows(self, frame: DataFrame, storage: Storage, most: int) -> pa.Table | None:
+        try:
+            return read_plain_files(frame, storage, most, here=runs_tasks_here(self._spark))
+        except NotPlainError:
+            return arrow_rows(frame, most)
 
     @contextmanager
     def kept(self, frame: DataFrame) -> Iterator[DataFrame]:
@@ -202,6 +209,11 @@ class ClassicFrames:
         return rows * int(frame._jdf.schema().defaultSize()) + variable_bytes
 
 
+def runs_tasks_here(spark: SparkSession) -> bool:
+    """Whether the tasks of a session run in the process of its JVM."""
+    return re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None
+
+
 class ClassicJobs:
     """See `Jobs`."""
 
@@ -215,7 +227,7 @@ class ClassicJobs:
         return True
 
     def runs_tasks_here(self) -> bool:
-        return re.fullmatch(r"local(\[.*\])?", str(self._spark.sparkContext.master)) is not None
+        return runs_tasks_here(self._spark)
 
     def batch_function(
         self,
@@ -279,10 +291,13 @@ class Classic:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.expressions = ClassicExpressions(spark)
         self.frames = ClassicFrames(spark)
         self.jobs = ClassicJobs(spark)
         self.writes = ClassicWrites(spark)
+
+    @property
+    def expressions(self) -> ClassicExpressions:
+        return ClassicExpressions(self._spark)
 
     def read(
         self, options: Mapping[str, str], schema: SparkStructType | None, insert: InsertRows

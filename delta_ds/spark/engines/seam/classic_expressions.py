@@ -1,8 +1,8 @@
-"""Expressions of a classic session, by Catalyst's trees of them."""
+"""Expressions of a classic session, by Catalyst's trees of them: resolved, and as expressions of the kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.dml import INVALID_NON_DETERMINISTIC_EXPRESSIONS, UNSUPPORTED_SUBQUERY
@@ -10,7 +10,7 @@ from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.classic import resolution
-from delta_ds.spark.engines.classic.catalyst import conditions
+from delta_ds.spark.engines.classic.catalyst.filters import Paths, translate, translate_whole
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.engines.seam.expressions import ResolutionScope, Resolved
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.format.expressions.tree import Expression
     from delta_ds.kernel.format.schema.types import StructType
+    from delta_ds.spark.base.kinds.java_object import JavaObject
 
 
 class ClassicExpressions:
@@ -54,7 +55,7 @@ class ClassicExpressions:
     def predicates(
         self, condition: Resolved, schema: StructType, timezone: str, alias: str | None
     ) -> Sequence[Expression]:
-        return conditions.implied_predicates(self._spark, condition.column, _paths(schema), timezone)
+        return implied_predicates(self._spark, condition.column, _paths(schema), timezone)
 
     def column_ids(self, frame: DataFrame) -> Sequence[int]:
         return resolution.column_ids(frame)
@@ -62,20 +63,20 @@ class ClassicExpressions:
     def evaluable(
         self, value: Column, schema: StructType, timezone: str, names: Mapping[int, str] | None = None
     ) -> Expression:
-        return conditions.whole_expression(self._spark, value, _plain_paths(schema), timezone, names)
+        return whole_expression(self._spark, value, _plain_paths(schema), timezone, names)
 
     def predicates_of_join(
         self, condition: Resolved, rows: DataFrame, schema: StructType, timezone: str, alias: str | None
     ) -> list[Expression]:
-        return conditions.demands_of(condition.column, rows, _paths(schema), timezone)
+        return demands_of(condition.column, rows, _paths(schema), timezone)
 
     def equal_keys(
         self, condition: Resolved, rows: DataFrame, source: DataFrame
     ) -> Sequence[tuple[str, Column]]:
-        return conditions.equal_keys(condition.column, rows, source)
+        return equal_keys(condition.column, rows, source)
 
     def columns_read(self, condition: Resolved, alias: str | None) -> set[str] | None:
-        return conditions.referenced_columns(self._spark, condition.column)
+        return referenced_columns(self._spark, condition.column)
 
     def functions_of_rows(self, sources: Iterable[object], alias: str | None) -> Sequence[Expression]:
         """What else they read is seen while they are evaluated: `Engine.pinned`."""
@@ -108,3 +109,104 @@ def _plain_paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, .
         return names if field is not None and compares_by_bytes(field) else None
 
     return path
+
+
+def implied_predicates(
+    spark: SparkSession, condition: Column, paths: Paths, timezone: str
+) -> list[Expression]:
+    """Expressions that hold wherever a condition is true.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    condition
+        Resolved.
+    paths, timezone
+        See `translate`.
+
+    Returns
+    -------
+    list of Expression
+        Not bound; none where the condition says nothing that the kernel knows.
+    """
+    jvm = Jvm.of(spark)
+    return translate(jvm.seq([jvm.expression(condition)]), paths, timezone)
+
+
+def whole_expression(
+    spark: SparkSession,
+    column: Column,
+    paths: Paths,
+    timezone: str,
+    names: Mapping[int, str] | None = None,
+) -> Expression:
+    """The kernel's expression that has the values of a resolved one in all rows.
+
+    Parameters as of `translate_whole`, and `spark` a classic session.
+
+    Raises
+    ------
+    OnlySpark
+        There is none.
+    """
+    return translate_whole(Jvm.of(spark).expression(column), paths, timezone, names)
+
+
+def referenced_columns(spark: SparkSession, condition: Column) -> set[str]:
+    """The names of the columns that a resolved condition reads."""
+    references = Jvm.of(spark).expression(condition).references().toSeq()
+    return {str(references.apply(i).name()) for i in range(references.size())}
+
+
+def demands_of(condition: Column, side: DataFrame, paths: Paths, timezone: str) -> list[Expression]:
+    """The conjuncts of a join condition on one side only, as the kernel can express them.
+
+    Parameters
+    ----------
+    condition
+        Resolved in the join.
+    side
+        The side.
+    paths, timezone
+        See `translate`.
+    """
+    jvm = Jvm.of(side.sparkSession)
+    output = jvm.logical_plan(side).outputSet()
+    own = [part for part in _conjuncts(jvm.expression(condition)) if _is_of(part, output)]
+    return translate(jvm.seq(own), paths, timezone) if own else []
+
+
+def equal_keys(condition: Column, side: DataFrame, other: DataFrame) -> list[tuple[str, Column]]:
+    """The columns of one side that have to equal an expression over the other side.
+
+    Returns
+    -------
+    list of tuple
+        Name of the column and the expression, of the same type.
+    """
+    jvm = Jvm.of(side.sparkSession)
+    mine, theirs = (jvm.logical_plan(frame).outputSet() for frame in (side, other))
+    found = []
+    for part in _conjuncts(jvm.expression(condition)):
+        if part.nodeName() != "EqualTo":
+            continue
+        for column, value in ((part.left(), part.right()), (part.right(), part.left())):
+            if column.nodeName() != "AttributeReference" or not _is_of(column, mine):
+                continue
+            if _is_of(value, theirs) and value.dataType().equals(column.dataType()):
+                found.append((str(column.name()), jvm.column(value)))
+    return found
+
+
+def _conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
+    if expression.nodeName() == "And":
+        yield from _conjuncts(expression.left())
+        yield from _conjuncts(expression.right())
+    else:
+        yield expression
+
+
+def _is_of(expression: JavaObject, output: JavaObject) -> bool:
+    references = expression.references()
+    return bool(references.nonEmpty()) and bool(references.subsetOf(output))

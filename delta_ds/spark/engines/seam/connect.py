@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
     from delta_ds.spark.engines.classic.latest_version import InsertRows
@@ -158,7 +159,7 @@ class ConnectFrames:
     def estimated_bytes(self, frame: DataFrame) -> int | None:
         return None
 
-    def arrow_rows(self, frame: DataFrame, most: int) -> None:
+    def arrow_rows(self, frame: DataFrame, storage: Storage, most: int) -> None:
         return None
 
     def measured_bytes(self, frame: DataFrame, rows: int, variable_bytes: int) -> int:

@@ -317,37 +317,42 @@ class FramesOfTable:
         return plans_of(self._given)
 
     def columns(self, expression: SparkColumn, frame: DataFrame | None) -> SparkColumn:
-        others = plans_named(self._spark, [expression]) - self.plans
-        made = {plan: of for plan in others if (of := _plans.get(plan)) is not None}
-        if not made or not self._given:
+        named = plans_named(self._spark, [expression])
+        given = {frame._plan._plan_id: frame for frame in self._given}
+        made = {plan: of for plan in named - self.plans if (of := _plans.get(plan)) is not None}
+        if not self._given or not (made or self.plans & named):
             return expression
 
         def trace(column: Any) -> None:
             if column.plan_id in made:
-                column.plan_id = self._traced(column, made[column.plan_id], frame)
+                self._trace(column, made[column.plan_id], frame)
+            elif column.plan_id in given:
+                name, _ = _beneath_alias(given[column.plan_id], column.unparsed_identifier, column.plan_id)
+                column.unparsed_identifier = name
 
         return _changed(expression, trace)
 
-    def _traced(self, column: Any, plan: Any, frame: DataFrame | None) -> int:
-        """The plan by which the command finds a column of a frame; that of the frame where it is not the table's."""
+    def _trace(self, column: Any, plan: Any, frame: DataFrame | None) -> None:
+        """Name a column of a frame as the command finds it; as it is where it is not the table's."""
         from pyspark.sql.connect.column import Column as ConnectColumn
         from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
         from pyspark.sql.connect.expressions import ColumnReference
 
-        def named(by: int) -> Any:
-            return ConnectColumn(ColumnReference(column.unparsed_identifier, by))
-
-        own: int = column.plan_id
+        own = ConnectColumn(ColumnReference(column.unparsed_identifier, column.plan_id))
         made: Any = ConnectFrame(plan, self._spark)  # type: ignore[arg-type]
         if _joins_by_names_of_the_right(made):
-            return own  # its columns of these names are those of the other side
+            return  # its columns of these names are those of the other side
         beneath = plans_of([made])
-        for given in self._given:
-            table = given._plan._plan_id
-            if table in beneath and _is_there(made, named(own), named(table)):
+        for table in (given._plan._plan_id for given in self._given):
+            if table not in beneath:
+                continue
+            name, aliases = _beneath_alias(made, column.unparsed_identifier, table)
+            others = [ConnectColumn(ColumnReference(name, plan)) for plan in (*aliases, table)]
+            if _is_there(made, own, *others):
                 # What the source of a merge has of it is the source's.
-                return own if frame is not None and _is_there(frame, named(own)) else int(table)
-        return own
+                if frame is None or not _is_there(frame, own):
+                    column.plan_id, column.unparsed_identifier = table, name
+                return
 
 
 def _is_there(frame: DataFrame, *columns: SparkColumn) -> bool:
@@ -360,15 +365,45 @@ def _is_there(frame: DataFrame, *columns: SparkColumn) -> bool:
         return False
 
 
-def plans_of(frames: Iterable[DataFrame | str]) -> set[int]:
-    """The ids of the plans of frames of a client, and of those that they are made of."""
+def _beneath_alias(frame: Any, name: str, table: int) -> tuple[str, list[int]]:
+    """A column's name without the alias of a frame in front, which covers a table's plan; and the plan of the alias.
+
+    The name as it is, and no plan, where there is no such alias. Of the columns that have its name an alias has one,
+    whatever stands beside it in a join.
+    """
+    first, _, rest = name.partition(".")
+    if not rest:
+        return name, []
+    alias = first.strip("`").lower()
+    found = [
+        message.common.plan_id
+        for message in _messages(frame._plan.plan(frame.sparkSession.client))
+        if message.DESCRIPTOR.name == "Relation"
+        and message.subquery_alias.alias.lower() == alias
+        and table in _plans_in(message)
+    ]
+    # A column of that name may be meant, and a field of it.
+    if len(found) != 1 or alias in map(str.lower, frame.columns):
+        return name, []
+    return rest, found
+
+
+def _plans_in(tree: Any) -> set[int]:
     return {
         message.plan_id
-        for frame in frames
-        if not isinstance(frame, str)
-        for message in _messages(frame._plan.plan(frame.sparkSession.client))  # type: ignore[operator]
+        for message in _messages(tree)
         if message.DESCRIPTOR.name == _PLAN and message.HasField("plan_id")
     }
+
+
+def plans_of(frames: Iterable[DataFrame | str]) -> set[int]:
+    """The ids of the plans of frames of a client, and of those that they are made of."""
+    trees = (
+        frame._plan.plan(frame.sparkSession.client)  # type: ignore[operator]
+        for frame in frames
+        if not isinstance(frame, str)
+    )
+    return {plan for tree in trees for plan in _plans_in(tree)}
 
 
 def _joins_by_names_of_the_right(frame: DataFrame) -> bool:

@@ -115,8 +115,11 @@ class Frames(Protocol):
         """
         ...
 
-    def arrow_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
-        """The rows of a frame, computed once; None where they are of more bytes than `most`, or not to be measured."""
+    def arrow_rows(self, frame: DataFrame, storage: Storage, most: int) -> pa.Table | None:
+        """The rows of a frame, computed once; None where they are of more bytes than `most`, or not to be measured.
+
+        Rows that are Parquet files in the store of a table need no query.
+        """
         ...
 
     def measured_bytes(self, frame: DataFrame, rows: int, variable_bytes: int) -> int:

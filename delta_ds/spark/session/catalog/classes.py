@@ -50,6 +50,22 @@ public class {name} extends {parent} {{
     }}
 }}
 """
+# The first of them. Clients that know nothing of this package see its condition by Spark's own means.
+_CONFLICT_OF_ALL = """package {package};
+
+public class {name} extends java.util.ConcurrentModificationException implements org.apache.spark.SparkThrowable {{
+    public {name}(String message) {{
+        super(message);
+    }}
+
+    public String getCondition() {{
+        String text = getMessage();
+        return text.substring(text.indexOf('[') + 1, text.indexOf(']'));
+    }}
+
+    public String getSqlState() {{ return "{state}"; }}
+}}
+"""
 _publishing = threading.Lock()
 
 
@@ -170,11 +186,11 @@ def _conflict_texts() -> dict[str, str]:
     """The classes of conflicts by the names that code for delta-spark knows, where no jar of it has them."""
     base = exceptions.DeltaConcurrentModificationException
     kinds = [kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, base)]
-    parents = {base: "java.util.ConcurrentModificationException"}
+    state = exceptions.sql_state_of(base.default_condition)
     return {
-        f"{_CONFLICTS.replace('.', '/')}/{kind.__name__}.java": _CONFLICT.format(
-            package=_CONFLICTS, name=kind.__name__, parent=parents.get(kind, base.__name__)
-        )
+        f"{_CONFLICTS.replace('.', '/')}/{kind.__name__}.java": (
+            _CONFLICT_OF_ALL if kind is base else _CONFLICT
+        ).format(package=_CONFLICTS, name=kind.__name__, parent=base.__name__, state=state)
         for kind in kinds
     }
 

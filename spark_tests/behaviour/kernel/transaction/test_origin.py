@@ -95,6 +95,9 @@ def test_the_notebook_of_vs_code_is_known_by_its_variable(monkeypatch: pytest.Mo
     assert of_process({"JPY_SESSION_NAME": "/b.ipynb"}).notebook == {"notebookId": "/b.ipynb"}
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
     assert of_process({}).notebook == {}
+    # While another thread imports it.
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    assert of_process({}).notebook == {}
 
 
 def test_an_origin_travels_as_text(tmp_path: Path) -> None:

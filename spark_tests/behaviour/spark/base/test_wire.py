@@ -34,7 +34,7 @@ from delta_ds.kernel.storage.remote import RemoteStorage
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds import sealed
 from delta_ds.spark.engines.connect import connect_bridge, log_calls
-from delta_ds.spark.engines.connect.connect_bridge import ServerLog, fetch
+from delta_ds.spark.engines.connect.connect_bridge import ServerLog, ask
 from spark_tests.full_form import examples
 
 ROOT = Path(__file__).parents[4]
@@ -214,13 +214,13 @@ def _asked(text: str) -> tuple[_Rows, ServerLog]:
 def test_a_client_runs_nothing_that_a_server_answers() -> None:
     _, log = _asked(_PICKLED)
     with pytest.raises(UnsupportedOperationError):
-        fetch(log, log_calls.newest_version)
+        ask(log, log_calls.newest_version)
     assert not _RAN
 
 
 def test_a_server_runs_nothing_but_functions_of_tables() -> None:
     rows, log = _asked("1")
-    assert fetch(log, log_calls.newest_version) == 1
+    assert ask(log, log_calls.newest_version) == 1
     options = {**rows.given, "path": str(SALES)}
     assert connect_bridge._call_function(options) == DeltaLog(SALES).snapshot().version
     for call in (_PICKLED, connect_bridge._folded(json.dumps({"tuple": [{"function": "os:system"}]}))):
@@ -242,10 +242,10 @@ def _sent() -> list[tuple[str, str]]:
         }
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             arguments = list(call.args)
-            asks = isinstance(call.func, ast.Attribute) and call.func.attr in ("ask", "run", "fetch")
+            asks = isinstance(call.func, ast.Attribute) and call.func.attr in ("ask", "run")
             if isinstance(call.func, ast.Name) and call.func.id == "partial" and arguments:
                 head = arguments.pop(0)
-                asks = isinstance(head, ast.Attribute) and head.attr in ("ask", "run", "fetch")
+                asks = isinstance(head, ast.Attribute) and head.attr in ("ask", "run")
             if asks and arguments and isinstance(arguments[0], ast.Name) and arguments[0].id in homes:
                 sent.append((f"{file.name}:{call.lineno}", homes[arguments[0].id]))
     return sent

@@ -47,9 +47,9 @@ def in_berlin(spark: SparkSession) -> Iterator[None]:
 
 def _only_there(spark: SparkSession, path: str) -> DeltaTable:
     """A table, in a client that cannot run commands itself."""
-    from delta_ds.spark.commands import retries
+    from delta_ds.spark.commands import row_commands
 
-    retries.DmlExecution = None  # type: ignore[misc, assignment]
+    row_commands.DmlExecution = None  # type: ignore[misc, assignment]
     return DeltaTable.forPath(spark, path)
 
 

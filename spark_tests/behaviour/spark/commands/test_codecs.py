@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvalidOptionError
+from spark_tests.behaviour.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,21 +22,6 @@ _AUTO = {
     "spark.databricks.delta.autoCompact.enabled": "true",
     "spark.databricks.delta.autoCompact.minNumFiles": "2",
 }
-
-
-@contextmanager
-def _settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, text in settings.items():
-        spark.conf.set(name, text)
-    try:
-        yield
-    finally:
-        for name, text in before.items():
-            if text is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, text)
 
 
 def _make(path: Path, **properties: str) -> str:
@@ -87,7 +72,7 @@ def test_a_file_has_the_codec_of_the_session_else_of_the_table(
     spark: SparkSession, tmp_path: Path, way: str, table: str | None, session: str | None, codec: str
 ) -> None:
     path = _make(tmp_path / "t", **({} if table is None else {"delta.parquet.compression.codec": table}))
-    with _settings(spark, {} if session is None else {_CODEC: session}):
+    with session_settings(spark, {} if session is None else {_CODEC: session}):
         found = _new_codecs(path, lambda: WAYS[way](spark, DeltaTable.forPath(spark, path), path))
     assert found == {codec}
 
@@ -99,7 +84,7 @@ def test_compaction_after_a_write_has_the_codec_of_the_session(
 ) -> None:
     path = _make(tmp_path / "t")
     settings = {**_AUTO, _CODEC: "gzip", "spark.pydelta.nativeWrite": native}
-    with _settings(spark, settings):
+    with session_settings(spark, settings):
         assert _new_codecs(path, lambda: _append(spark, path)) == {"GZIP"}
     assert DeltaLog(path).history(1)[0]["operation"] == "OPTIMIZE"
 
@@ -110,7 +95,7 @@ def test_a_codec_that_is_not_written_is_refused_where_files_are_and_nowhere_else
 ) -> None:
     path = _make(tmp_path / "t")
     table = DeltaTable.forPath(spark, path)
-    with _settings(spark, {_CODEC: "lzo"}):
+    with session_settings(spark, {_CODEC: "lzo"}):
         table.delete("p = 1")
         table.delete("id = 99 AND p = 7")
         for way in ("UPDATE", "DELETE", "MERGE", "OPTIMIZE", "append"):

@@ -158,7 +158,26 @@ def _of_swapped_names(table: DeltaTable) -> None:
     merge.whenMatchedUpdate(set={"v": source["id"]}).execute()
 
 
+def _by_names_with_aliases(table: DeltaTable) -> None:
+    aliased, given = table.toDF().alias("z"), table.alias("q").toDF()
+    table.delete((aliased["z.id"] % 4 == 1) | (aliased["Z.s.a"] == 6) | (given["q.id"] == 11))
+    some = given.where("id > 3")
+    table.alias("q").update(given["q.id"] > 50, {"v": some["q.v"] + aliased.where("id > 3")["z.`id`"]})
+    other = table._handle.spark.range(9).alias("y")
+    joined = aliased.join(other, F.col("z.id") == F.col("y.id"))
+    table.update(joined["z.id"] == 6, {"p": F.upper(joined["z.p"])})
+
+
+def _by_names_with_aliases_in_a_merge(table: DeltaTable) -> None:
+    frame, source = table.toDF().alias("z"), _source(table).alias("s")
+    merge = table.alias("t").merge(source, frame["z.id"] == source["s.id"])
+    merge = merge.whenMatchedUpdate(source["s.w"] > 2, {"v": frame["z.v"] + source["s.w"]})
+    merge.whenNotMatchedInsert(values={"id": source["s.id"]}).execute()
+
+
 _OF_FRAMES: dict[str, Callable[[DeltaTable], None]] = {
+    "by names with aliases": _by_names_with_aliases,
+    "by names with aliases in a merge": _by_names_with_aliases_in_a_merge,
     "of the table": _of_table,
     "of aliases of it": _of_aliases,
     "of both sides": _of_both_sides,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from delta_ds.exceptions import InvariantViolationError, SchemaError, Unsupporte
 from delta_ds.spark.commands.merge import run
 from delta_ds.spark.commands.merge.sides import SourceStats, source_stats
 from spark_tests.behaviour.spark.commands.row_changes import found_by_arrow
+from spark_tests.behaviour.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,16 +26,9 @@ TRACKING = {"delta.enableRowTracking": "true"}
 MAPPING = {"delta.columnMapping.mode": "name"}
 
 
-@contextmanager
-def settings(spark: SparkSession, native: bool) -> Iterator[None]:
+def settings(spark: SparkSession, native: bool) -> AbstractContextManager[None]:
     names = ("spark.pydelta.nativeScan", "spark.pydelta.nativeWrite")
-    for name in names:
-        spark.conf.set(name, str(native).lower())
-    try:
-        yield
-    finally:
-        for name in names:
-            spark.conf.unset(name)
+    return session_settings(spark, dict.fromkeys(names, str(native).lower()))
 
 
 def make(spark: SparkSession, path: Path, properties: dict[str, str], *, partitioned: bool) -> DeltaTable:

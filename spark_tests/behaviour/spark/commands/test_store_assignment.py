@@ -5,8 +5,8 @@ Source: delta-spark 4.4, `UpdateExpressionsSupport.cast`; asked of it with each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from delta_ds import DeltaError, DeltaTable
+from spark_tests.behaviour.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,15 +79,8 @@ CASES: list[tuple[str, str, str, Any]] = [
 ]
 
 
-@contextmanager
-def _session(spark: SparkSession, policy: str, ansi: bool) -> Iterator[None]:
-    spark.conf.set(_POLICY, policy)
-    spark.conf.set(_ANSI, str(ansi).lower())
-    try:
-        yield
-    finally:
-        spark.conf.unset(_POLICY)
-        spark.conf.unset(_ANSI)
+def _session(spark: SparkSession, policy: str, ansi: bool) -> AbstractContextManager[None]:
+    return session_settings(spark, {_POLICY: policy, _ANSI: str(ansi).lower()})
 
 
 @pytest.mark.spark
@@ -128,3 +122,33 @@ def test_fields_of_structs_and_elements_follow_the_policy(
                 table.update(set=values)
     (row,) = table.toDF().collect()
     assert (row.s.b, row.a) == ((44, [44, 2]) if policy == "LEGACY" else (1, [1]))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("policy", ["ANSI", "LEGACY", "STRICT"])
+@pytest.mark.parametrize("ansi", [True, False])
+def test_commands_go_by_ansi_instead_where_the_session_says_so(
+    spark: SparkSession, tmp_path: Path, ansi: bool, policy: str
+) -> None:
+    expected = {(of, column, value): found for of, column, value, found in CASES}
+    found, wanted = {}, {}
+    setting = "spark.databricks.delta.updateAndMergeCastingFollowsAnsiEnabledFlag"
+    for number, (way, column, value) in enumerate(
+        (way, column, value)
+        for way in ("UPDATE", "MERGE *")
+        for column, value in (("i", "'abc'"), ("b", "300"))
+    ):
+        path = str(tmp_path / str(number))
+        spark.sql(_source("k", "1", 1)).write.format("pydelta").save(path)
+        with _session(spark, policy, ansi):
+            spark.conf.set(setting, "true")
+            try:
+                WAYS[way](spark, path, column, value)
+            except (DeltaError, PySparkException):
+                found[way, column] = REFUSED
+            else:
+                found[way, column] = DeltaTable.forPath(spark, path).toDF().collect()[0][column]
+            finally:
+                spark.conf.unset(setting)
+        wanted[way, column] = expected["ANSI" if ansi else "LEGACY", column, value]
+    assert found == wanted

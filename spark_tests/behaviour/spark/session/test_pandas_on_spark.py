@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +27,6 @@ EXPECTED = json.loads(RECORDED.read_text())
 ACCEPTED = {
     "types_of_pandas": {**EXPECTED["types_of_pandas"], "delta": {"error": "DELTA_UNSUPPORTED_DATA_TYPES"}},
 }
-# A server's Spark parses names of partition columns as SQL before the source of a write is asked (`FieldReference` in
-# its `DataFrameWriter`): each of these, and no other name.
-_PARSED_BY_SPARK = {"a b": "PARSE_SYNTAX_ERROR", "(1, 2)": "PARSE_SYNTAX_ERROR", "日本": "INVALID_IDENTIFIER"}
 
 
 def _wanted(name: str) -> Any:
@@ -34,12 +34,7 @@ def _wanted(name: str) -> Any:
 
 
 def _wanted_of_client(name: str) -> Any:
-    if name != "names":
-        return EXPECTED[name]
-    parsed = {column: {"error": error} for column, error in _PARSED_BY_SPARK.items()}
-    return {
-        column: [plain, parsed.get(column, mapped)] for column, (plain, mapped) in EXPECTED["names"].items()
-    }
+    return EXPECTED[name]
 
 
 def test_every_program_has_a_record() -> None:
@@ -68,3 +63,46 @@ def _register(spark: SparkSession) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_client_gets_the_same(client: Client, tmp_path: Path, name: str) -> None:
     assert client(outcome, str(tmp_path), name) == _wanted_of_client(name)
+
+
+_ONE_PROCESS = """
+import json, os, sys, traceback
+from pyspark.sql import SparkSession
+import delta_ds
+from spark_tests.engines.conformance.pandas_on_spark import PROGRAMS, outcome
+
+sys.excepthook = lambda *error: (traceback.print_exception(*error), sys.stderr.flush(), os._exit(1))
+folder = sys.argv[1]
+builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.memory", "1g").config("spark.sql.shuffle.partitions", "2")
+builder = builder.config("spark.sql.session.timeZone", "UTC")
+spark = builder.config("spark.sql.warehouse.dir", folder + "/warehouse").getOrCreate()
+delta_ds.register(spark)
+found = {name: outcome(spark, f"{folder}/{name}", name) for name in PROGRAMS}
+with open(folder + "/found.json", "w") as file:
+    json.dump(found, file)
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def of_one_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What all programs give where one process is server and client."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    folder = tmp_path_factory.mktemp("one")
+    done = subprocess.run(
+        [sys.executable, "-c", _ONE_PROCESS, str(folder)],
+        # A free port: the server else takes the one that all such servers take.
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"},
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads((folder / "found.json").read_text())
+    return found
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_process_as_server_and_client_gets_the_same(of_one_process: dict[str, Any], name: str) -> None:
+    wanted = _wanted(name) if name == "types_of_pandas" else _wanted_of_client(name)
+    assert of_one_process[name] == wanted

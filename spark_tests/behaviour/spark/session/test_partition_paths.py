@@ -16,7 +16,7 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError, NotADeltaTableError, SchemaError
 from delta_ds.kernel.format.values.partition_folders import escape, text, unescape
 from delta_ds.kernel.format.values.partition_values import NULL_DIRECTORY
-from delta_ds.spark.session.partition_paths import partition_path
+from delta_ds.spark.session.reading import partition_path
 from delta_ds.testing import TableBuilder
 
 pytestmark = pytest.mark.long

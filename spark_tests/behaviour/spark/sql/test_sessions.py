@@ -199,3 +199,14 @@ def test_session_is_registered_again_with_its_tables(spark: SparkSession, table:
     assert ids(spark.table(table)) == [1, 2]
     assert spark.sql(f"DELETE FROM {table} WHERE id = 1").collect()[0][0] == 1
     assert spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").collect()[0].operation == "DELETE"
+
+
+def test_reset_leaves_a_session_its_catalog(spark: SparkSession, table: str) -> None:
+    mine = spark.newSession()
+    mine.sql("SET spark.sql.caseSensitive = true")
+    mine.sql("RESET")
+    assert mine.conf.get("spark.sql.caseSensitive") == "false"
+    assert mine.conf.get(CATALOG_CONF) == CATALOG_CLASS
+    mine.sql(f"MERGE INTO {table} USING (SELECT 1L AS id) s ON {table}.id = s.id WHEN MATCHED THEN DELETE")
+    mine.sql(f"OPTIMIZE {table}")
+    assert ids(mine.table(table)) == [2]

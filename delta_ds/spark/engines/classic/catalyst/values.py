@@ -22,7 +22,6 @@ from delta_ds.kernel.format.expressions.coercion import (
     INTEGRAL,
     TEMPORAL,
     as_decimal,
-    is_nested,
 )
 from delta_ds.kernel.format.expressions.moments import DAY_US, Timestamp, date_of, timestamp_of
 from delta_ds.kernel.format.expressions.temporal import parse_date, parse_timestamp
@@ -46,6 +45,7 @@ from delta_ds.kernel.format.schema.types import (
     VOID,
     DataType,
     DecimalType,
+    is_nested,
 )
 from delta_ds.spark.engines.classic.catalyst.nodes import Node
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from delta_ds.kernel.commands.streaming.offsets import StreamOffset
 from delta_ds.kernel.files.read.file_columns import output_schema
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, pack
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import replace
 from delta_ds.spark.base import schema as schemas
-from delta_ds.spark.base.same_version import same_version
-from delta_ds.spark.base.timezone import task_time_zone
+from delta_ds.spark.base.processes import same_version, task_time_zone
 from delta_ds.spark.errors.translation import with_error_parameters
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.commands.changes.net import Net
-    from delta_ds.kernel.commands.streaming.offsets import StreamOffset
     from delta_ds.kernel.commands.streaming.source import StreamSource
 
 
@@ -149,3 +148,22 @@ def _rows(partition: StreamPartition, plan: ReadPlan) -> Iterator[pa.RecordBatch
 
     keys, net = partition.netted
     return net_batches(rows, output_schema(plan), keys, net, plan.table)
+
+
+@with_error_parameters
+class Spark41StreamReader(DeltaStreamReader):
+    """Answers `latestOffset()` by the offsets it has been asked about."""
+
+    _position: StreamOffset | None = None
+
+    # Spark 4.2 gave it two parameters, and goes by their number.
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
+        """The end of the next batch; the end of the log where it is not known what comes next."""
+        if self._position is None:
+            return self._source.all_available().to_dict()
+        return self._source.latest_offset(self._position).to_dict()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        found = super().partitions(start, end)
+        self._position = self._parse_offset(end)
+        return found

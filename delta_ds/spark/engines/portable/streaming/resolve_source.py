@@ -18,8 +18,8 @@ from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.records import replace
 from delta_ds.spark.base import schema as schemas
+from delta_ds.spark.base.processes import machine_time_zone
 from delta_ds.spark.base.schema import metadata_field
-from delta_ds.spark.base.timezone import machine_time_zone
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader
@@ -95,7 +95,7 @@ def stream_reader(
     try:
         from delta_ds.spark.engines.portable.streaming.spark42_reader import Spark42StreamReader as reader
     except ImportError:
-        from delta_ds.spark.engines.portable.streaming.spark41_reader import Spark41StreamReader as reader
+        from delta_ds.spark.engines.portable.streaming.reader import Spark41StreamReader as reader
     return reader(begin, schema, tasks_of(options))
 
 

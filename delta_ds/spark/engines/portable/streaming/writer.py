@@ -23,8 +23,7 @@ from delta_ds.kernel.transaction.write.intent import APPEND, COMPLETE, find_targ
 from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_facts import engine_info
-from delta_ds.spark.base.same_version import same_version
-from delta_ds.spark.base.timezone import machine_time_zone
+from delta_ds.spark.base.processes import machine_time_zone, same_version
 from delta_ds.spark.engines.portable.writer import (
     TaskMessage,
     discard_failed,

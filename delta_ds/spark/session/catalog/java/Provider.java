@@ -21,10 +21,22 @@ import scala.collection.immutable.Seq;
 
 /** The source of the name `delta`, for format("delta") and USING delta in whatever language. */
 public class Provider implements TableProvider, DataSourceRegister, CreatableRelationProvider, StreamSinkProvider {
+    private boolean isWritten = false;
+
     public String shortName() { return "delta"; }
-    public boolean supportsExternalMetadata() { return true; }
+
+    /**
+     * Readers may give a schema. To a writer the answer is no: else it hands the partition columns over as well, which it
+     * parses as SQL, so that `a b` is none. Where it is asked from is all that tells the two apart.
+     */
+    public boolean supportsExternalMetadata() {
+        isWritten = new Throwable().getStackTrace()[1].getClassName().endsWith(".DataFrameWriter");
+        return !isWritten;
+    }
 
     public StructType inferSchema(CaseInsensitiveStringMap options) {
+        // A writer looks at the capabilities of a table alone, which may not be there yet.
+        if (isWritten) return new StructType();
         DeltaTable found = open(options.asCaseSensitiveMap());
         if (found == null) {
             Python.ask("no_table", new Object[] {Python.json(Secrets.values(options.asCaseSensitiveMap()))});

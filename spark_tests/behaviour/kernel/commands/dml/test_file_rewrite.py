@@ -20,12 +20,11 @@ from hypothesis import strategies as st
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DataFileError, InvariantViolationError
 from delta_ds.kernel.commands.dml import column_rewrite, file_rewrite
-from delta_ds.kernel.commands.dml.candidates import candidate_files
+from delta_ds.kernel.commands.dml.candidates import Rewritten, candidate_files, together
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, NONE, ROW, UPDATE, ChangedRows
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import FileRewrite, plan_dml, plan_file_rewrite
-from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.files.read.reader import read_slices
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.files.write import partition_files

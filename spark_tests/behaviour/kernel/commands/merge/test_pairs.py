@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import PredicateError, UnsupportedOperationError
+from delta_ds.kernel.commands.dml.candidates import Rewritten
 from delta_ds.kernel.commands.dml.in_process import InProcessDml
-from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from spark_tests.full_form import examples
 
 # Of rows of kind n the text is a number.

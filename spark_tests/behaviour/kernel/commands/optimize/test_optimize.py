@@ -13,6 +13,7 @@ from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import (
     ConcurrentDeleteReadException,
     DataFileError,
+    DeltaError,
     InvalidOptionError,
     PredicateError,
     SchemaError,
@@ -114,6 +115,29 @@ def test_a_predicate_that_partitions_cannot_decide_is_refused(
         optimize(log, OptimizeRequest(where=(predicate,)))
     assert error.value.condition == condition
     assert log.snapshot().version == 2
+
+
+@pytest.mark.parametrize(
+    ("other_case", "own_case", "condition"),
+    [
+        ({"where": ("LAND = 'de'",)}, {"where": ("land = 'de'",)}, "DELTA_NON_PARTITION_COLUMN_REFERENCE"),
+        (
+            {"kind": ZORDER, "columns": ("ID",)},
+            {"kind": ZORDER, "columns": ("id",)},
+            "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
+        ),
+    ],
+    ids=["WHERE", "ZORDER BY"],
+)
+def test_columns_are_named_in_their_own_case_where_the_session_asks_for_it(
+    tmp_path: Path, other_case: dict[str, Any], own_case: dict[str, Any], condition: str
+) -> None:
+    log = _by_country(tmp_path / "exact")
+    with pytest.raises(DeltaError) as error:
+        optimize(log, OptimizeRequest(**other_case, exact_names=True))
+    assert error.value.condition == condition
+    assert optimize(log, OptimizeRequest(**own_case, exact_names=True)).version == 3
+    assert optimize(_by_country(tmp_path / "any"), OptimizeRequest(**other_case)).version == 3
 
 
 def test_bins_are_filled_up_to_the_file_size_and_single_files_left_alone(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.format.expressions.zones import instant_micros
 from delta_ds.kernel.format.values.calendars import (
     DAY_US,
     Rebase,
     civil_from_days,
     days_from_civil,
     julian_to_gregorian_days,
-    local_to_utc,
     rebase_dates,
     rebase_of,
     rebase_timestamps,
@@ -126,4 +126,6 @@ def test_local_times_are_as_datetime_has_them(local: dt.datetime) -> None:
     where = zone("America/Sao_Paulo")
     micros = (local - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
     instant = local.replace(tzinfo=where).astimezone(dt.timezone.utc).replace(tzinfo=None)
-    assert local_to_utc(micros, where) == (instant - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    assert instant_micros(micros, where) == (instant - dt.datetime(1970, 1, 1)) // dt.timedelta(
+        microseconds=1
+    )

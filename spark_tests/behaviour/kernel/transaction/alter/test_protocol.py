@@ -124,6 +124,10 @@ def test_versions_asked_for_give_the_protocol_of_delta_spark(
     assert protocol(log) == outcome
 
 
+def test_a_new_table_may_be_asked_for_the_reader_version_of_features_alone(tmp_path: Path) -> None:
+    assert protocol(made(tmp_path, properties={"delta.minReaderVersion": "3"})) == (1, 2, None, None)
+
+
 @pytest.mark.parametrize(("reader", "version"), [(1, 1), (1, 7), (2, 7), (3, 7)])
 def test_feature_versions_alone_ask_for_nothing(tmp_path: Path, reader: int, version: int) -> None:
     asked = {"delta.minReaderVersion": str(reader), "delta.minWriterVersion": str(version)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from delta_ds.kernel.format.options.settings import (
 )
 from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.session_facts import without_effect
+from spark_tests.behaviour.spark.session_settings import session_settings
 
 FEED = "delta.enableChangeDataFeed"
 
@@ -66,17 +67,11 @@ def test_a_setting_that_is_like_no_other_suggests_none(name: str) -> None:
     assert list(without_effect({SETTING_PREFIX + name: "true"}).values()) == ["it has no effect here"]
 
 
-@contextmanager
-def _with(spark: SparkSession, **said: Any) -> Iterator[None]:
+def _with(spark: SparkSession, **said: Any) -> AbstractContextManager[None]:
     """A session with settings; names with `__` for dots."""
-    names = {SETTING_PREFIX + name.replace("__", "."): str(text) for name, text in said.items()}
-    for name, text in names.items():
-        spark.conf.set(name, text)
-    try:
-        yield
-    finally:
-        for name in names:
-            spark.conf.unset(name)
+    return session_settings(
+        spark, {SETTING_PREFIX + name.replace("__", "."): str(text) for name, text in said.items()}
+    )
 
 
 @contextmanager

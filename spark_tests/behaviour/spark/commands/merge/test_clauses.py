@@ -22,8 +22,13 @@ from delta_ds.kernel.format.schema.types import (
 )
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.spark.base.schema import from_spark, to_spark
-from delta_ds.spark.commands.merge.clauses import Clause, check_clauses
-from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
+from delta_ds.spark.commands.merge.plan import (
+    Clause,
+    MergePlan,
+    check_clauses,
+    history_parameters,
+    plan_merge,
+)
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from spark_tests.behaviour.kernel.states import table_state
 

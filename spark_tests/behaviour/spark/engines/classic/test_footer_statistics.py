@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -47,6 +46,7 @@ from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.kernel.transaction.write.add_from_parquet import read_parquet_files
 from spark_tests.behaviour.kernel.files.write.written_tables import UTC, batch_of, mapped, plan_of, struct
+from spark_tests.behaviour.spark.session_settings import session_settings
 
 TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 REBASE = "spark.sql.parquet.datetimeRebaseModeInWrite"
@@ -56,18 +56,9 @@ FORCED_SHREDDING = "spark.sql.variant.forceShreddingSchemaForTest"
 NAN = float("nan")
 
 
-@contextmanager
-def confs(spark: SparkSession, **values: str) -> Iterator[None]:
+def confs(spark: SparkSession, **values: str) -> AbstractContextManager[None]:
     """Session settings, by the names of the constants above."""
-    names = {globals()[name]: value for name, value in values.items()}
-    before = {name: spark.conf.get(name, None) for name in names}
-    try:
-        for name, value in names.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+    return session_settings(spark, {globals()[name]: value for name, value in values.items()})
 
 
 def frame(spark: SparkSession, rows: pa.RecordBatch | pa.Table, schema: StructType) -> DataFrame:

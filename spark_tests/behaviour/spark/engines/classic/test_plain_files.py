@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
 from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF, LOCAL_OPTIMIZE_CONF
 from delta_ds.spark.engines.classic import writer
-from delta_ds.spark.engines.classic.plain_files import PlainFiles
+from delta_ds.spark.engines.classic.arrow_rows import arrow_rows
+from delta_ds.spark.engines.classic.plain_files import PlainFiles, read_plain_files
 from delta_ds.spark.engines.classic.writer import save
 from spark_tests.behaviour.spark.engines.classic.test_writer import described
 
@@ -365,3 +367,71 @@ def test_a_delta_table_with_mapped_names_is_copied_under_its_own(
     found = spark.read.format("pydelta").load(str(tmp_path / "copy"))
     assert found.columns == ["id", "text", "ts"]
     assert sorted(map(str, map(tuple, found.collect()))) == sorted(map(str, map(tuple, df.collect())))
+
+
+# --- rows that are read, as by a MERGE of its source
+
+
+def values(rows: pa.Table) -> list[str]:
+    return sorted(map(str, rows.to_pylist()))
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_rows_that_are_read_are_those_of_a_query(spark: SparkSession, source: str, name: str) -> None:
+    df = PLAIN[name](spark.read.parquet(source))
+    found, computed = read_plain_files(df, open_storage(source), 1 << 20, here=True), arrow_rows(df, 1 << 20)
+    assert found is not None and computed is not None
+    assert found.schema.names == computed.schema.names == df.columns
+    assert values(found) == values(computed)
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more_than_files_is_not_read(spark: SparkSession, source: str, name: str) -> None:
+    df = MORE[name](spark.read.parquet(source))
+    with pytest.raises(NotPlainError):
+        read_plain_files(df, open_storage(source), 1 << 20, here=True)
+
+
+def test_rows_beyond_the_bound_are_not_held(spark: SparkSession, source: str) -> None:
+    assert read_plain_files(spark.read.parquet(source), open_storage(source), 1000, here=True) is None
+
+
+def test_large_files_are_left_to_executors(spark: SparkSession, source: str) -> None:
+    df = spark.read.parquet(source)
+    spark.conf.set(LOCAL_OPTIMIZE_CONF, "0")
+    try:
+        with pytest.raises(NotPlainError, match="executors"):
+            read_plain_files(df, open_storage(source), 1 << 20, here=False)
+        assert read_plain_files(df, open_storage(source), 1 << 20, here=True) is not None
+    finally:
+        spark.conf.unset(LOCAL_OPTIMIZE_CONF)
+
+
+@pytest.mark.parametrize("way", ["parquet", "pydelta"])
+def test_merge_of_files_runs_no_job(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    spark.range(0, 10, 1, 2).selectExpr("id", "'old' s").write.format("pydelta").save(str(tmp_path / "t"))
+    spark.range(5, 15, 1, 3).selectExpr("id", "'new' s").write.format(way).save(str(tmp_path / "source"))
+    given = spark.read.format(way).load(str(tmp_path / "source")).alias("s")
+    table = DeltaTable.forPath(spark, str(tmp_path / "t")).alias("t")
+    before = spark.sparkContext._jsc.sc().dagScheduler().nextJobId()  # type: ignore[union-attr]
+    merge = table.merge(given, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    counts = merge.execute()
+    assert spark.sparkContext._jsc.sc().dagScheduler().nextJobId() == before  # type: ignore[union-attr]
+    assert [tuple(row) for row in counts.collect()] == [(10, 5, 0, 5)]
+    expected = [(n, "old" if n < 5 else "new") for n in range(15)]
+    assert sorted(map(tuple, table.toDF().collect())) == expected
+
+
+def test_merge_reads_a_table_of_its_own_without_the_rows_that_are_deleted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = spark.range(0, 10, 1, 2).selectExpr("id", "'old' s").write.format("pydelta")
+    rows.option("delta.enableDeletionVectors", "true").save(str(tmp_path / "source"))
+    spark.range(3).selectExpr("id", "'mine' s").write.format("pydelta").save(str(tmp_path / "t"))
+    source = DeltaTable.forPath(spark, str(tmp_path / "source"))
+    source.delete("id IN (1, 7)")
+    table = DeltaTable.forPath(spark, str(tmp_path / "t")).alias("t")
+    merge = table.merge(source.toDF().alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    expected = sorted([(n, "old") for n in range(10) if n not in (1, 7)] + [(1, "mine")])
+    assert sorted(map(tuple, table.toDF().collect())) == expected

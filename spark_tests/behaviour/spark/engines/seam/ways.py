@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from delta_ds import DeltaTable
 from delta_ds.spark.errors.translation import as_delta_error
+from spark_tests.behaviour.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +58,7 @@ def outcome(spark: SparkSession, number: int, folder: str) -> Any:
     way, path = WAYS[number], f"{folder}/t"
     rows = spark.sql("SELECT * FROM VALUES (1L, 'x'), (2L, '7') AS t(id, s)").coalesce(1)
     rows.write.format("pydelta").save(path)
-    with _set(spark, way.settings):
+    with session_settings(spark, way.settings):
         try:
             return way.run(spark, path)
         except Exception as error:
@@ -69,21 +69,6 @@ def outcome(spark: SparkSession, number: int, folder: str) -> Any:
             if condition is None:
                 raise
             return condition
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, text in settings.items():
-        spark.conf.set(name, text)
-    try:
-        yield
-    finally:
-        for name, known in before.items():
-            if known is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, known)
 
 
 def _read(spark: SparkSession, path: str, **options: str) -> DataFrame:

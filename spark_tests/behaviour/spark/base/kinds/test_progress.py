@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.kernel.base import work as work_module
-from delta_ds.spark.base import progress
+from delta_ds.spark.base.kinds import frames
 from delta_ds.spark.base.session_conf import LOCAL_OPTIMIZE_CONF
 
 FILES = 70  # so many that CONVERT runs a job
@@ -36,7 +36,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     screen = Screen()
     monkeypatch.setattr(work_module, "sys", SimpleNamespace(stderr=screen))
     monkeypatch.setattr(work_module, "_FROM_S", 0.0)
-    monkeypatch.setattr(progress, "_EVERY_S", 0.01)
+    monkeypatch.setattr(frames, "_EVERY_S", 0.01)
     monkeypatch.delenv("DELTA_DS_PROGRESS", raising=False)
     return screen
 
@@ -44,7 +44,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 @pytest.fixture
 def shown_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A session that shows the progress of its jobs: Spark's own setting cannot be changed once it runs."""
-    monkeypatch.setattr(progress, "_SETTING", "test.shows.progress")
+    monkeypatch.setattr(frames, "_SETTING", "test.shows.progress")
     spark.conf.set("test.shows.progress", "true")
     yield
     spark.conf.unset("test.shows.progress")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from delta_ds.spark.base import timezone
-from delta_ds.spark.base.timezone import machine_time_zone, task_time_zone
+from delta_ds.spark.base import processes
+from delta_ds.spark.base.processes import machine_time_zone, task_time_zone
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_environment_names_the_zone(monkeypatch: pytest.MonkeyPatch, variable: s
 
 def test_link_to_the_zone_database_names_the_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TZ", raising=False)
-    monkeypatch.setattr(timezone.os.path, "realpath", lambda path: "/usr/share/zoneinfo/America/Lima")
+    monkeypatch.setattr(processes.os.path, "realpath", lambda path: "/usr/share/zoneinfo/America/Lima")
     assert machine_time_zone() == "America/Lima"
 
 
@@ -28,7 +28,7 @@ def test_machine_without_a_named_zone_gives_its_offset(
     monkeypatch: pytest.MonkeyPatch, seconds: int, offset: str
 ) -> None:
     monkeypatch.delenv("TZ", raising=False)
-    monkeypatch.setattr(timezone.os.path, "realpath", lambda path: path)
-    monkeypatch.setattr(timezone.os.path, "exists", lambda path: False)
-    monkeypatch.setattr(timezone.time, "timezone", seconds)
+    monkeypatch.setattr(processes.os.path, "realpath", lambda path: path)
+    monkeypatch.setattr(processes.os.path, "exists", lambda path: False)
+    monkeypatch.setattr(processes.time, "timezone", seconds)
     assert machine_time_zone() == offset

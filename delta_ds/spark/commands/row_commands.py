@@ -1,11 +1,14 @@
-"""Commands of a client of Spark Connect that change rows, run by its server: what users wrote goes there as it is."""
+"""Where commands that change rows run: at the server of a client, or here, again after conflicts as often as is set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from delta_ds.kernel.commands.dml.commit import run_repeated
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
+from delta_ds.spark.base.session_conf import RETRIES, RETRIES_CONF, whole_number
+from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.engines.connect.connect_bridge import ServerLog
 from delta_ds.spark.engines.seam.connect_expressions import (
     FramesOfTable,
@@ -142,3 +145,47 @@ class Received:
     def assignments(self, told: Sequence[tuple[str, str | int]] | None) -> dict[str, Any] | None:
         """See `_Told.assignments`."""
         return None if told is None else {name: self.expression(value) for name, value in told}
+
+
+_Answer = TypeVar("_Answer")
+
+
+def run_command(
+    handle: Handle,
+    operation: str,
+    work: Callable[[DmlExecution], _Answer],
+    done: _Answer,
+    *,
+    removes: bool = True,
+    txn: tuple[str, int] | None = None,
+) -> _Answer:
+    """Run a command, and again on the newest version where others have changed rows that it reads or changes.
+
+    Parameters
+    ----------
+    handle, operation, removes, txn
+        See `DmlExecution`.
+    work
+        Does it. Tells by `DmlExecution.repeatable` whether it may be done again.
+    done
+        The answer where the session's transaction is in the table already.
+
+    Raises
+    ------
+    DeltaConcurrentModificationException
+        The command may not be repeated, or has been as often as `spark.pydelta.retries` says. Nothing was written.
+    """
+    last: list[DmlExecution] = []
+
+    def attempt() -> _Answer:
+        last[:] = [DmlExecution(handle, operation, removes=removes, txn=txn)]
+        with last[0] as change:
+            return done if change.done else work(change)
+
+    return run_repeated(
+        attempt,
+        whole_number(handle.spark, RETRIES_CONF, RETRIES),
+        table=handle.where,
+        operation=operation,
+        repeatable=lambda: last[0].repeatable,
+    )

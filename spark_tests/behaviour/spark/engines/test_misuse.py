@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from delta_ds import DeltaMergeBuilder, DeltaOptimizeBuilder, DeltaTable, DeltaTableBuilder
 from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.errors.misuse import NotExecuted
+from delta_ds.spark.engines.arguments import NotExecuted
 
 
 def handle() -> Handle:
