@@ -19,8 +19,17 @@ final class Changes {
     static List told(TableChange[] changes) {
         List found = new ArrayList();
         TableChange[] ordered = ordered(changes);
-        for (int i = 0; i < ordered.length; i++) found.add(told(ordered[i]));
+        for (int i = 0; i < ordered.length; i++) {
+            if (!repeatsProvider(ordered[i])) found.add(told(ordered[i]));
+        }
         return found;
+    }
+
+    /** Up to Spark 4.2 each run of a pipeline sets the provider that its table has. */
+    private static boolean repeatsProvider(TableChange change) {
+        if (!(change instanceof TableChange.SetProperty)) return false;
+        TableChange.SetProperty set = (TableChange.SetProperty) change;
+        return "provider".equals(set.property()) && Catalog.isOurs(set.value()) && isPipeline();
     }
 
     /**
