@@ -9,7 +9,8 @@ built has a version of its own in its copy of that file:
 - no git, or no commits: `0.2.0.dev0+d` with the digest;
 - an unpacked sdist: what the sdist says.
 
-So two builds of one version hold the same code, and a driver tells executors with another one (`spark/base/processes.py`).
+So two builds of one version hold the same code, and a driver tells executors with another one:
+`spark/base/processes.py`.
 """
 
 from __future__ import annotations

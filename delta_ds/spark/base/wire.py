@@ -110,11 +110,12 @@ _FUNCTIONS = _names(
         "spark.commands.apply_changes.run": "_partition_columns",
         "spark.commands.dml_command": "_commit",
         "spark.commands.dml_target": "_state",
+        "spark.commands.handle": "_opened",
         "spark.commands.optimize": "_plan_on_server",
         "spark.engines.connect.log_calls": "add_checked_constraint at_version belongs_to_a_table blamed clone_to "
         "constraint_to_check detail identity_step is_shorter_retention metrics_of metrics_since newest_version "
-        "opened unneeded_files vacuum_table",
-        "spark.session.writes.request": "describe",
+        "unneeded_files vacuum_table",
+        "spark.session.writes.request": "describe describe_existing",
     }
 )
 

@@ -41,7 +41,7 @@ from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass, replace
 from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.frames import frame_of, run_tasks, tasks_counted, work_of
-from delta_ds.spark.base.kinds.session_facts import engine_info
+from delta_ds.spark.base.kinds.session_facts import engine_info, use_txn
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
@@ -108,6 +108,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self.target = DmlTarget(handle)
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
+        self._by_session = txn is None
         self._txn = self.target.facts.txn if txn is None else txn
         self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
         self.repeatable = False
@@ -176,6 +177,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             self._reported.__exit__(kind, error, trace)
         if self._committed:
             self.target.engine.refresh(self.target.handle.where)
+        if error is None and self._by_session:
+            use_txn(self.target.handle.spark, self.target.facts)
         return handled
 
     # --- rows

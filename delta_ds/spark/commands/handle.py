@@ -7,17 +7,22 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME, MISSING_DELTA_TABLE_OF_OTHERS
+from delta_ds.conditions.session import (
+    MISSING_DELTA_TABLE_AT_PATH,
+    MISSING_DELTA_TABLE_NAME,
+    MISSING_DELTA_TABLE_OF_OTHERS,
+)
+from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.session_kind import knows_names, server_knows_names
 from delta_ds.spark.base.table_names import DELTA, FORMAT, format_and_path
-from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ask, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_ds.api.delta_log import DeltaLog
     from delta_ds.kernel.base.card import Card
     from delta_ds.spark.engines.connect.connect_bridge import Log
 
@@ -85,9 +90,29 @@ def open_handle(
     """
     session_facts.session_settings(spark)  # tells of those without effect
     log = open_log(spark, path, options)
-    where, card = ask(log, log_calls.opened)
+    where, card = ask(log, _opened)
     given = {**options, "path": where if where.startswith("/") else str(path)}
     return Handle(spark, log, where, given, alias, opened=card)
+
+
+def _opened(log: DeltaLog) -> tuple[str, Card]:
+    """The full path or URL of an existing table, without secrets, and what a notebook shows of its latest version.
+
+    Raises
+    ------
+    NotADeltaTableError
+        There is no table.
+    """
+    try:
+        snapshot = log.snapshot()
+    except NotADeltaTableError as error:
+        raise missing_at_path(log.storage.url, error) from error
+    return log.storage.url, snapshot._card()
+
+
+def missing_at_path(path: str, error: NotADeltaTableError) -> NotADeltaTableError:
+    """The error of a command on a path, of which `error` says that there is no table."""
+    return MISSING_DELTA_TABLE_AT_PATH({"tableName": f"`{path}`"}, table=path, reason=error.text)
 
 
 def open_name(spark: SparkSession, name: str) -> Handle:

@@ -21,9 +21,9 @@ from delta_ds.kernel.transaction.alter.change_column import change_columns
 from delta_ds.kernel.transaction.alter.schema_change import replace_columns, replace_columns_of_empty
 from delta_ds.spark.api.table import DeltaTable
 from delta_ds.spark.base.schema import dotted, quoted, to_kernel
+from delta_ds.spark.commands.handle import missing_at_path
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.engines.connect.connect_bridge import run
-from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.session.catalog.entries import Metastore, stated_path
 from delta_ds.spark.session.catalog.tables import OpenTable, open_options
 

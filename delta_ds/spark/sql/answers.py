@@ -30,9 +30,8 @@ from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
 from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
 from delta_ds.spark.commands.explain import explained
-from delta_ds.spark.commands.handle import open_handle
+from delta_ds.spark.commands.handle import missing_at_path, open_handle
 from delta_ds.spark.engines.classic.jvm import Jvm, java_error, reported
-from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.errors.translation import as_delta_error, report_text
 from delta_ds.spark.session import writing
 from delta_ds.spark.session.catalog.classes import conflict, session_of

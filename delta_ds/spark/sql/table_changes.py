@@ -16,9 +16,9 @@ from delta_ds.conditions.catalog import (
     TABLE_CHANGES_OF_OTHERS,
 )
 from delta_ds.exceptions import NotADeltaTableError
+from delta_ds.spark.commands.handle import missing_at_path
 from delta_ds.spark.engines.classic.function import Constant, constant_argument
 from delta_ds.spark.engines.classic.jvm import Jvm
-from delta_ds.spark.engines.connect.log_calls import missing_at_path
 from delta_ds.spark.session.catalog.places import find_table, name_parts
 from delta_ds.spark.session.catalog.tables import table_held
 from delta_ds.spark.session.reading import read

@@ -675,7 +675,9 @@ class TestErrors:
         def create(spark: SparkSession, data_type: str = "bigint") -> str:
             return repr(DeltaTable.create(spark).location(path).addColumn("a", data_type).execute())
 
-        with pytest.raises(SchemaError, match=r"\[PARSE_SYNTAX_ERROR\] 'bigin' is not a data type: .*BIGIN"):
+        with pytest.raises(
+            SchemaError, match=r"\[UNSUPPORTED_DATATYPE\] 'bigin' is not a data type: .*BIGIN"
+        ):
             client(create, "bigin")
         assert not os.path.exists(path)
         client(create)

@@ -22,10 +22,6 @@ def _ignored(name: str, default: str | None, meaning: str) -> Setting:
 WITHOUT_EFFECT: tuple[Setting, ...] = (
     _ignored("dynamicPartitionOverwrite.enabled", "true", "`partitionOverwriteMode` counts"),
     _ignored(
-        "write.txnVersion.autoReset.enabled", "false",
-        "`write.txnVersion` stays as it is set: set it anew for each write",
-    ),
-    _ignored(
         "optimizeWrite.binSize", "512m",
         "small files are joined up to the table's `delta.targetFileSize`",
     ),

@@ -80,6 +80,11 @@ TXN_APP_ID = Setting(
     "with `write.txnVersion`: a write or command counts once, however often it is tried",
 )
 TXN_VERSION = Setting("write.txnVersion", None, "see `write.txnAppId`")
+TXN_AUTO_RESET = Setting(
+    "write.txnVersion.autoReset.enabled",
+    "false",
+    "`write.txnVersion` is unset by the write or command that used it",
+)
 CONSTRAINT_CHECK = Setting(
     "replaceWhere.constraintCheck.enabled", "true", "rows that do not match `replaceWhere` are refused"
 )
@@ -362,6 +367,11 @@ class SessionFacts:
         if app_id is None or version is None or not str(version).strip().isdecimal():
             raise INVALID_IDEMPOTENT_WRITES_SETTINGS(app_id=app_id, version=version)
         return app_id, int(version)
+
+    @property
+    def txn_is_used_once(self) -> bool:
+        """Whether the version of `txn` is unset once a write or command has counted as it."""
+        return self.txn is not None and self._flag(TXN_AUTO_RESET.full_name, False)
 
     def with_setting(self, name: str, text: str) -> SessionFacts:
         """The same with one setting more."""

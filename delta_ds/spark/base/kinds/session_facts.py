@@ -38,6 +38,7 @@ from delta_ds.kernel.format.options.settings import (
     SETTINGS_OPTION,
     STORE_ASSIGNMENT,
     TIME_ZONE,
+    TXN_VERSION,
     UNKNOWN_OPTIONS,
     SessionFacts,
     is_default,
@@ -222,6 +223,15 @@ def facts_of(spark: SparkSession) -> SessionFacts:
             facts[name] = _default(spark, name)
     facts[ORIGIN] = origin_of(spark, found).to_text()
     return SessionFacts(facts)
+
+
+def use_txn(spark: SparkSession, facts: SessionFacts) -> None:
+    """Let a session that asks for it forget the version of its transaction, which a write or command has counted as.
+
+    Otherwise the next one, for which nobody sets a version, would count as done already, and write nothing.
+    """
+    if facts.txn_is_used_once:
+        spark.conf.unset(TXN_VERSION.full_name)
 
 
 def with_facts_of_reads(spark: SparkSession | None, options: Mapping[str, str]) -> dict[str, str]:

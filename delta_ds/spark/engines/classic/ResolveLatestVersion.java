@@ -9,10 +9,15 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Coalesce;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -23,7 +28,11 @@ import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.sources.InsertableRelation;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata$;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.Tuple2;
@@ -51,12 +60,15 @@ public final class ResolveLatestVersion extends Rule {
      * @param versions from a version's name, or that of the command that runs the query, null for neither, and the name
      *     of the last answer, null for none, to the same name, to a Tuple2 of a name and a plan with the relation's
      *     columns, or to the exception to throw
+     * @param tracked whether `_metadata` has the fields of row tracking; a name after "tracked " asks for a plan that ends
+     *     with the columns that they are made of: kept id, kept version, first id of the file, version of the file
      * @param insert takes rows and whether to overwrite
      * @param reading the options of a read of the table, in JSON
      */
-    public Object of(String identity, String table, String root, long bytes, StructType schema, FileFormat format,
+    public Object of(String identity, String table, String root, long bytes, StructType schema, boolean tracked,
             scala.collection.immutable.Map options, SparkSession session, BiFunction versions, BiFunction insert,
             String reading) {
+        FileFormat format = tracked ? new Tracked() : new ParquetFileFormat();
         return new Table(new Place(identity, root, bytes), schema, format, options, session, table, versions, insert,
             reading);
     }
@@ -171,6 +183,19 @@ public final class ResolveLatestVersion extends Rule {
         }
     }
 
+    /** What rows of tables with row tracking have in `_metadata`, as delta-spark names it. */
+    public static final class Tracked extends ParquetFileFormat {
+        static final String[] FIELDS = {"row_id", "base_row_id", "default_row_commit_version", "row_commit_version"};
+
+        public Seq metadataSchemaFields() {
+            Seq fields = super.metadataSchemaFields();
+            for (int i = 0; i < FIELDS.length; i++) {
+                fields = (Seq) fields.appended(new StructField(FIELDS[i], DataTypes.LongType, true, Metadata$.MODULE$.empty()));
+            }
+            return fields;
+        }
+    }
+
     /** Tells, as a supplier, the options of a read of its table: what statements on a view of it are about. */
     public static class Table extends HadoopFsRelation implements InsertableRelation, Supplier {
         private final transient String table;
@@ -178,6 +203,7 @@ public final class ResolveLatestVersion extends Rule {
         private final transient BiFunction insert;
         private final transient String reading;
         private transient Tuple2 last = null;
+        private transient Tuple2 lastTracked = null;
         /** Whether a column, or a part of one, is said to have no nulls. */
         final transient boolean promises;
 
@@ -214,6 +240,19 @@ public final class ResolveLatestVersion extends Rule {
             execution.put(table, last._1());
             return (LogicalPlan) last._2();
         }
+
+        /** The same with the columns of row tracking. */
+        synchronized LogicalPlan tracked(Map execution) {
+            resolve(execution);
+            Object found = versions.apply("tracked " + last._1(), lastTracked == null ? null : lastTracked._1());
+            if (found instanceof Throwable) {
+                org.apache.spark.unsafe.Platform.throwException((Throwable) found);
+            }
+            if (found instanceof Tuple2) {
+                lastTracked = (Tuple2) found;
+            }
+            return (LogicalPlan) lastTracked._2();
+        }
     }
 
     public TreeNode apply(TreeNode plan) {
@@ -239,8 +278,12 @@ public final class ResolveLatestVersion extends Rule {
     private static LogicalPlan resolve(LogicalPlan plan, Map execution) {
         if (isTable(plan)) {
             LogicalRelation relation = (LogicalRelation) plan;
+            Table table = table(plan);
+            int own = table.schema().length();
+            boolean tracked = relation.output().length() > own && table.fileFormat() instanceof Tracked;
             synchronized (execution) {
-                return new Instance(relation, table(plan).resolve(execution)).plan();
+                LogicalPlan template = tracked ? table.tracked(execution) : table.resolve(execution);
+                return new Instance(relation, template, own, tracked).plan();
             }
         }
         VectorBuilder children = new VectorBuilder();
@@ -273,26 +316,60 @@ public final class ResolveLatestVersion extends Rule {
     private static final class Instance {
         private final LogicalRelation use;
         private final LogicalPlan template;
+        private final int own;
+        private final boolean tracked;
         private final Map attributes = new HashMap();
         private Attribute metadata = null;
 
-        Instance(LogicalRelation use, LogicalPlan template) {
+        Instance(LogicalRelation use, LogicalPlan template, int own, boolean tracked) {
             this.use = use;
             this.template = template;
+            this.own = own;
+            this.tracked = tracked;
         }
 
         LogicalPlan plan() {
             Seq wanted = use.output();
-            int own = template.output().length();
             LogicalPlan found = renewed(template, wanted.length() > own);
             VectorBuilder columns = new VectorBuilder();
             for (int i = 0; i < wanted.length(); i++) {
                 Attribute name = (Attribute) wanted.apply(i);
-                Expression column = i < own ? (Expression) found.output().apply(i) : (Expression) metadata;
+                Expression column = i < own ? (Expression) found.output().apply(i) : hidden(name, found);
                 columns.addOne(new Alias(column, name.name(), name.exprId(), name.qualifier(),
                     new scala.Some(name.metadata()), (Seq) new VectorBuilder().result()));
             }
             return new Project((Seq) columns.result(), found);
+        }
+
+        /** Spark's hidden column, with the fields of row tracking where the relation has them. */
+        private Expression hidden(Attribute use, LogicalPlan found) {
+            if (!tracked) {
+                return (Expression) metadata;
+            }
+            Expression[] columns = new Expression[4];
+            for (int i = 0; i < 4; i++) {
+                columns[i] = (Expression) found.output().apply(own + i);
+            }
+            StructType known = (StructType) metadata.dataType();
+            Expression row = null;
+            VectorBuilder fields = new VectorBuilder();
+            for (int i = 0; i < known.length(); i++) {
+                Expression field = new GetStructField((Expression) metadata, i, Option.empty());
+                row = "row_index".equals(known.fields()[i].name()) ? field : row;
+                fields.addOne(Literal$.MODULE$.apply(known.fields()[i].name())).addOne(field);
+            }
+            Expression[] values = {
+                either(columns[0], new Add(columns[2], row)), columns[2], columns[3],
+                either(columns[1], columns[3])
+            };
+            for (int i = 0; i < 4; i++) {
+                fields.addOne(Literal$.MODULE$.apply(Tracked.FIELDS[i])).addOne(values[i]);
+            }
+            return new CreateNamedStruct((Seq) fields.result());
+        }
+
+        private static Expression either(Expression first, Expression second) {
+            return new Coalesce((Seq) new VectorBuilder().addOne(first).addOne(second).result());
         }
 
         /** The same plan with other expression ids, as one query may use it several times. */

@@ -20,20 +20,23 @@ from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.files.scan.null_checks import check_not_null
 from delta_ds.kernel.files.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.files.scan.skipping import prune, row_numbers
-from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.tree import Expression, conjunction
 from delta_ds.kernel.format.features import DELETION_VECTORS
-from delta_ds.kernel.format.schema.types import BINARY, INTEGER, StructField
+from delta_ds.kernel.format.schema.types import BINARY, INTEGER, LONG, StructField
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.engines.classic.columns import ScanColumns, spark_schema
 from delta_ds.spark.engines.classic.file_listing import (
+    BASE_ROW_ID,
+    DELETED,
+    FILE_NUMBER,
+    ROW_VERSION,
     FileGroups,
-    bitmaps,
     group_files,
+    hidden_values,
     list_files,
     path_bytes,
 )
@@ -50,9 +53,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
-
-DELETED = "__pydelta_dv"
-FILE_NUMBER = "__pydelta_file"
 
 
 @answers_jvm
@@ -72,7 +72,7 @@ class DeltaFileIndex:
     rows
         The rows of the live files that are scanned.
     schema, hidden
-        The partition columns that Spark sees, and those of them that the table has not: `DELETED`, `FILE_NUMBER`.
+        The partition columns that Spark sees, and those of them that the table has not: see `hidden_values`.
     last_listed
         How many files the last scan read; None before the first.
     """
@@ -88,6 +88,7 @@ class DeltaFileIndex:
         *,
         rows: pa.Array | None = None,
         numbered: bool = False,
+        tracked: bool = False,
         timezone: str | None = None,
     ) -> None:
         self._jvm = jvm
@@ -101,8 +102,10 @@ class DeltaFileIndex:
         self._tuples: dict[str, PartitionTuples] = {}
         self.has_deletions = self._find_deletions()
         hidden = [StructField(DELETED, BINARY)] if self.has_deletions else []
-        self.hidden = (*hidden, *([StructField(FILE_NUMBER, INTEGER)] if numbered else []))
-        self._numbered = numbered
+        hidden += [StructField(FILE_NUMBER, INTEGER)] if numbered else []
+        hidden += [StructField(name, LONG) for name in (BASE_ROW_ID, ROW_VERSION) if tracked]
+        self.hidden = tuple(hidden)
+        self._by_itself = "numbered" * numbered + "tracked" * tracked
         self.schema = spark_schema([*columns.partitions, *self.hidden])
         self._json = self.schema.json()
         self._promises = any(not f.nullable for f in snapshot.schema)
@@ -173,8 +176,8 @@ class DeltaFileIndex:
             parts.append(f"files:{hash((self.rows.to_numpy().tobytes(), *paths)):x}")
         if snapshot.selection is not None:
             parts.append(f"of:{snapshot.selection}")  # in which the rows count
-        if self._numbered:
-            parts.append("numbered")
+        if self._by_itself:
+            parts.append(self._by_itself)
         if self._timezone is not None:
             parts.append(self._timezone)
         return f"pydelta[{' '.join(parts)}]"
@@ -330,7 +333,7 @@ class DeltaFileIndex:
 
     def _own_directory(self, selection: _Scanned) -> npt.NDArray[np.bool_] | None:
         """Which files have hidden values of their own; None for none."""
-        if self._numbered:
+        if self._by_itself:
             return np.ones(len(selection.rows), np.bool_)
         if not self.has_deletions:
             return None
@@ -345,11 +348,8 @@ class DeltaFileIndex:
         columns: list[JavaObject] = []
         codes = integers(groups.codes)
         columns += [tuples.table[f.name].take(codes) for f in self.columns.partitions]
-        if self.has_deletions:
-            first = selection.live.table["deletionVector"].take(integers(groups.rows[groups.starts]))
-            columns.append(array_of(bitmaps(self.snapshot.storage, first.to_pylist()), BINARY))
-        if self._numbered:
-            columns.append(integers(groups.rows[groups.starts]).cast(pa.int32()))
+        first = integers(groups.rows[groups.starts])
+        columns += hidden_values(selection.live.table, first, self.hidden, self.snapshot.storage)
         return pa.Table.from_arrays(columns, names=self.schema.names)
 
     def _matching_directories(self, internal: JavaObject, filters: JavaObject) -> bytes | None:

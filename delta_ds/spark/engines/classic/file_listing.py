@@ -15,6 +15,8 @@ import numpy as np
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base.arrow_buffers import integers, texts
 from delta_ds.kernel.files.read.plan import vector_descriptor
+from delta_ds.kernel.format.expressions.arrays import array_of
+from delta_ds.kernel.format.schema.types import BINARY
 from delta_ds.kernel.format.values.deletion_vector import read_positions
 from delta_ds.kernel.log.live_files import with_known_sizes
 from delta_ds.spark.engines.classic.hadoop import as_hadoop_opens
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.format.actions import DeletionVector
+    from delta_ds.kernel.format.schema.types import StructField
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
 
@@ -152,6 +155,42 @@ def group_files(codes: pa.Array, rows: pa.Array, alone: npt.NDArray[np.bool_] | 
     starts = np.concatenate([np.zeros(1, np.int64), changes])
     counts = np.diff(np.append(starts, len(code))).astype(np.int32)
     return FileGroups(numbers[order], counts, code[starts])
+
+
+# Columns of a scan that the table has not, each with one value for a file.
+DELETED = "__pydelta_dv"
+FILE_NUMBER = "__pydelta_file"
+BASE_ROW_ID = "__pydelta_row_id"
+ROW_VERSION = "__pydelta_row_version"
+
+
+def hidden_values(
+    live: pa.Table, rows: pa.Array, columns: Sequence[StructField], storage: Storage
+) -> list[pa.Array]:
+    """The values of columns that a scan has beside those of the table.
+
+    Parameters
+    ----------
+    live, rows
+        The live files of a version, and the rows of those that are asked for.
+    columns
+        Of those above.
+    storage
+        Of the table.
+    """
+    import pyarrow as pa
+
+    found: list[pa.Array] = []
+    for column in columns:
+        if column.name == DELETED:
+            vectors = live["deletionVector"].take(rows)
+            found.append(array_of(bitmaps(storage, vectors.to_pylist()), BINARY))
+        elif column.name == FILE_NUMBER:
+            found.append(rows.cast(pa.int32()))
+        else:
+            name = "baseRowId" if column.name == BASE_ROW_ID else "defaultRowCommitVersion"
+            found.append(live[name].take(rows))
+    return found
 
 
 def bitmaps(storage: Storage, vectors: Sequence[DeletionVector | None]) -> list[bytes | None]:

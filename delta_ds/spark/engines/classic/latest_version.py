@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.format.schema.types import StructField, StructType
     from delta_ds.spark.base.kinds.java_object import JavaObject, JavaValue
 
+_TRACKED = "tracked "
 _MAKE_ANEW = "Make the DataFrame or view anew"
 
 # Writes rows to the table of the options; the last argument: overwrite what is there.
@@ -91,7 +92,8 @@ class LatestVersion:
         Parameters
         ----------
         asked
-            The name of a version, or `command` and the name of one; None for the newest.
+            The name of a version, or `command` and the name of one; None for the newest. `tracked` and the name of one:
+            with the columns that `scan` has for row tracking.
         planned
             The name of the version that the relation has the plan of; None for none.
 
@@ -101,9 +103,14 @@ class LatestVersion:
             `planned`, a `Tuple2` of the version's name and its plan, or the exception to throw.
         """
         try:
-            snapshot = self._version(asked)
+            tracked = asked is not None and asked.startswith(_TRACKED)
+            snapshot = self._version(asked.removeprefix(_TRACKED) if asked is not None else None)
             name = snapshot_name(snapshot)
-            return planned if name == planned else self._jvm.jvm.scala.Tuple2(name, self._plan(snapshot))
+            return (
+                planned
+                if name == planned
+                else self._jvm.jvm.scala.Tuple2(name, self._plan(snapshot, tracked))
+            )
         except Exception as error:
             return java_exception(self._jvm, error)
 
@@ -129,7 +136,7 @@ class LatestVersion:
         except NotADeltaTableError as error:
             raise TABLE_GONE_SINCE_ANALYSIS(table=self._storage.url) from error
 
-    def _plan(self, snapshot: Snapshot) -> JavaObject:
+    def _plan(self, snapshot: Snapshot, tracked: bool) -> JavaObject:
         """The analysed plan of a version with the columns that frames were made of."""
         columns = columns_as_before(self._schema, snapshot.schema)
         if isinstance(columns, list):
@@ -141,6 +148,7 @@ class LatestVersion:
                 root=self._root,
                 hadoop_options=self._hadoop_options,
                 columns=columns,
+                tracked=tracked,
                 timezone=self._timezone,
             )
         except NotNative as why:
@@ -212,7 +220,7 @@ def latest_relation(
         root or local_root(snapshot),
         jvm.default_size,
         schema,
-        jvm.ParquetFileFormat(),
+        bool(snapshot.table_state.row_tracking_columns),
         jvm.map({**READER_OPTIONS, **hadoop_options}),
         jvm.spark._jsparkSession,
         table,

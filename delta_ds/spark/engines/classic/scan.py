@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedOperationError
@@ -12,7 +12,8 @@ from delta_ds.kernel.format.values.statistics import load_statistics
 from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.classic.columns import ScanColumns, scan_columns
-from delta_ds.spark.engines.classic.file_index import DELETED, FILE_NUMBER, DeltaFileIndex
+from delta_ds.spark.engines.classic.file_index import DeltaFileIndex
+from delta_ds.spark.engines.classic.file_listing import BASE_ROW_ID, DELETED, FILE_NUMBER, ROW_VERSION
 from delta_ds.spark.engines.classic.hadoop import check_names, hadoop_root, local_root
 from delta_ds.spark.engines.classic.jvm import Jvm
 
@@ -98,6 +99,7 @@ def scan(
     hadoop_options: Mapping[str, str] | None = None,
     rows: pa.Array | None = None,
     numbered: bool = False,
+    tracked: bool = False,
     columns: StructType | None = None,
     timezone: str | None = None,
 ) -> DataFrame:
@@ -117,6 +119,9 @@ def scan(
         int64 rows of `snapshot.live_files().table`: only these files; None for all.
     numbered
         Add the column `FILE_NUMBER`: the row of the file in `snapshot.live_files().table`.
+    tracked
+        Add four columns: what the file keeps as id of a row and version of its last commit, and what they begin with
+        in the file where it keeps none. Nulls where the version has no row tracking.
     columns
         See `scan_columns`; None for all.
     timezone
@@ -132,24 +137,42 @@ def scan(
     if root is None:
         root = local_root(snapshot)
         check_names(spark, snapshot)
-    index = DeltaFileIndex(jvm, root, snapshot, found, rows=rows, numbered=numbered, timezone=timezone)
-    frame = _relation(jvm, index, found, {**READER_OPTIONS, **(hadoop_options or {})})
+    kept = snapshot.table_state.row_tracking_columns if tracked else ()
+    index = DeltaFileIndex(
+        jvm, root, snapshot, found, rows=rows, numbered=numbered, tracked=bool(kept), timezone=timezone
+    )
+    frame = _relation(jvm, index, found, {**READER_OPTIONS, **(hadoop_options or {})}, kept)
     if index.has_deletions:
         frame = frame.where(_is_live(jvm, frame))
     extra = [frame[FILE_NUMBER]] if numbered else []
+    if tracked:
+        extra += _row_tracking(frame, kept)
     return found.project(jvm, frame, extra)
 
 
-def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Mapping[str, str]) -> DataFrame:
+def _row_tracking(frame: DataFrame, kept: Sequence[str]) -> list[Column]:
+    from pyspark.sql import functions as F
+
+    if not kept:
+        return [F.lit(None).cast("bigint").alias(f"{BASE_ROW_ID}{number}") for number in range(4)]
+    return [frame[quoted(name)] for name in (*kept, BASE_ROW_ID, ROW_VERSION)]
+
+
+def _relation(
+    jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Mapping[str, str], kept: Sequence[str]
+) -> DataFrame:
     """The relation by itself: physical names, hidden columns last, deleted rows included."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
     session = jvm.spark._jsparkSession
+    beside = [StructField(name, LongType()) for name in kept]
     options = {**options, _FIELD_IDS: str(columns.by_id).lower(), _MISSING_IDS: "false"}
     if _FLOATS.search(columns.data.json()):
         options |= _WITHOUT_FILTERS_BY_VALUE
     relation = jvm.relations.of(
         index,
         index.partitionSchema(),
-        jvm.struct(columns.data),
+        jvm.struct(StructType([*columns.data.fields, *beside])),
         jvm.ParquetFileFormat(),
         jvm.map(options),
         session,
@@ -159,7 +182,7 @@ def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Ma
         ),
     )
     hidden = [f for f in index.schema.fields if f.name in {h.name for h in index.hidden}]
-    output = type(index.schema)([*columns.output.fields, *hidden])
+    output = StructType([*columns.output.fields, *beside, *hidden])
     attributes = jvm.DataTypeUtils.toAttributes(jvm.struct(output))
     table = catalog_table(jvm, index)
     return jvm.data_frame(jvm.LogicalRelation.apply(relation, attributes, jvm.some(table), False, jvm.none))

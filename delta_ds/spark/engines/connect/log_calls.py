@@ -8,12 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from delta_ds.api.delta_log import DeltaLog
-from delta_ds.conditions.session import MISSING_DELTA_TABLE_AT_PATH
 from delta_ds.conditions.transaction import NEW_VERSION_UNCHECKED
 from delta_ds.exceptions import (
     NotADeltaTableError,
 )
-from delta_ds.kernel.base.card import Card
 from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
@@ -26,26 +24,6 @@ from delta_ds.spark.engines.connect.connect_bridge import open_log
 
 # How many commits of others may follow one before its metrics are asked for.
 _LOOKED_BACK = 50
-
-
-def opened(log: DeltaLog) -> tuple[str, Card]:
-    """The full path or URL of an existing table, without secrets, and what a notebook shows of its latest version.
-
-    Raises
-    ------
-    NotADeltaTableError
-        There is no table.
-    """
-    try:
-        snapshot = log.snapshot()
-    except NotADeltaTableError as error:
-        raise missing_at_path(log.storage.url, error) from error
-    return log.storage.url, snapshot._card()
-
-
-def missing_at_path(path: str, error: NotADeltaTableError) -> NotADeltaTableError:
-    """The error of a command on a path, of which `error` says that there is no table."""
-    return MISSING_DELTA_TABLE_AT_PATH({"tableName": f"`{path}`"}, table=path, reason=error.text)
 
 
 def belongs_to_a_table(log: DeltaLog) -> bool:

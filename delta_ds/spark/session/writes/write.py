@@ -26,7 +26,7 @@ from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base.kinds.sealed import seal
-from delta_ds.spark.base.kinds.session_facts import facts_of, with_session_settings
+from delta_ds.spark.base.kinds.session_facts import facts_of, use_txn, with_session_settings
 from delta_ds.spark.base.session_conf import source_in_python
 from delta_ds.spark.base.table_names import FORMAT, path_option
 from delta_ds.spark.engines.monkeypatch import call_original
@@ -42,6 +42,7 @@ from delta_ds.spark.session.writes.request import (
     complete_options,
     existing_table,
     find_table,
+    given,
     leaves_table,
 )
 
@@ -90,9 +91,16 @@ def write(request: WriteRequest) -> None:
         The rows do not fit, the table cannot be written, or an option is not known; nothing was written.
     """
     spark = request.rows.sparkSession
+    facts = facts_of(spark)
+    _write(request, facts)
+    if given(request.options, "txnVersion") is None:
+        use_txn(spark, facts)
+
+
+def _write(request: WriteRequest, facts: SessionFacts) -> None:
+    spark = request.rows.sparkSession
     if request.way.makes_named and leaves_table(spark, request):
         return
-    facts = facts_of(spark)
     options = complete_options(request, facts)
     overwrite = request.mode == OVERWRITE
     # What no table can honour is refused before one is looked at.

@@ -33,6 +33,7 @@ from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.remote import RemoteStorage
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds import sealed
+from delta_ds.spark.commands.handle import _opened
 from delta_ds.spark.engines.connect import connect_bridge, log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ServerLog, ask
 from spark_tests.full_form import examples
@@ -97,7 +98,7 @@ def test_what_commands_tell_each_other_arrives(tmp_path: Path) -> None:
     files = candidate_files(snapshot, predicate, "UTC")
     plan = plan_dml(snapshot, timezone="Europe/Berlin")
     for value in (
-        state, predicate, plan, special_columns(snapshot), health(log), log_calls.opened(log), log_calls.detail(log),
+        state, predicate, plan, special_columns(snapshot), health(log), _opened(log), log_calls.detail(log),
         OptimizeRequest(kind=PURGE, where=("p = 'a'",)), distinct_partitions(snapshot, "UTC"), files,
         plan_file_rewrite(snapshot, plan, files, (1,)), asked.timeline(snapshot, None),
         asked.column_layout(snapshot, "id", None, "UTC"), asked.skipping(snapshot, "id > 1", None, "UTC"),

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
-from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
+from delta_ds.exceptions import DeltaError, InvariantViolationError, SchemaError, UnsupportedOperationError
 from delta_ds.spark.commands.merge import run
 from delta_ds.spark.commands.merge.sides import SourceStats, source_stats
 from spark_tests.behaviour.spark.commands.row_changes import found_by_arrow
@@ -264,3 +264,35 @@ def test_what_a_session_says_of_its_commits_counts_for_every_command(
         ("WRITE", "nightly"), ("DELETE", "nightly"), ("WRITE", None),
     ]  # fmt: skip
     assert table.toDF().count() == 102
+
+
+@pytest.mark.parametrize("resets", [True, False])
+def test_the_transaction_of_a_session_is_used_once_if_it_asks_for_that(
+    spark: SparkSession, tmp_path: Path, resets: bool
+) -> None:
+    path, prefix = str(tmp_path / "t"), "spark.databricks.delta.write."
+    spark.range(4).write.format("pydelta").save(path)
+    settings = {f"{prefix}txnAppId": "app", f"{prefix}txnVersion.autoReset.enabled": str(resets).lower()}
+    steps = {
+        "append": lambda: spark.range(4, 6).write.format("pydelta").mode("append").save(path),
+        "DELETE": lambda: DeltaTable.forPath(spark, path).delete("id = 0"),
+        "UPDATE": lambda: DeltaTable.forPath(spark, path).update("id = 1", {"id": "10"}),
+    }
+    try:
+        for name, text in settings.items():
+            spark.conf.set(name, text)
+        for number, step in enumerate(steps.values()):
+            spark.conf.set(f"{prefix}txnVersion", str(number))
+            step()
+            left = spark.conf.get(f"{prefix}txnVersion", None)
+            assert left == (None if resets else str(number))
+        if resets:
+            # Without a version of its own nothing is written, instead of nothing being written silently.
+            for step in steps.values():
+                with pytest.raises(DeltaError, match="txnVersion"):
+                    step()
+    finally:
+        for name in (*settings, f"{prefix}txnVersion"):
+            spark.conf.unset(name)
+    assert sorted(row.id for row in spark.read.format("pydelta").load(path).collect()) == [2, 3, 4, 5, 10]
+    assert DeltaLog(path).snapshot().version == 3

@@ -497,6 +497,40 @@ class TestNotThere:
         assert len(DeltaLog(table).history()) == 1
 
 
+@pytest.mark.parametrize(
+    ("statement", "nothing", "folder"),
+    [
+        *(
+            (statement, "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
+            for statement in (
+                "SELECT * FROM delta.`{}`",
+                "DELETE FROM delta.`{}` WHERE id = 1",
+                "UPDATE delta.`{}` SET id = 1",
+                "MERGE INTO delta.`{}` t USING (SELECT 1 id) u ON t.id = u.id WHEN MATCHED THEN DELETE",
+                "INSERT INTO delta.`{}` VALUES (1)",
+            )
+        ),
+        *(
+            (statement, "DELTA_MISSING_DELTA_TABLE", "DELTA_MISSING_DELTA_TABLE")
+            for statement in (
+                "OPTIMIZE delta.`{}`",
+                "DESCRIBE DETAIL delta.`{}`",
+                "TRUNCATE TABLE delta.`{}`",
+            )
+        ),
+        ("DESCRIBE HISTORY delta.`{}`", "DELTA_TABLE_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION"),
+        ("REORG TABLE delta.`{}` APPLY (PURGE)", "DELTA_ONLY_OPERATION", "DELTA_ONLY_OPERATION"),
+    ],
+)
+def test_what_was_asked_decides_what_is_said_of_no_table(
+    client: Client, tmp_path: Path, statement: str, nothing: str, folder: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, condition in (("nothing", nothing), ("folder", folder)):
+        text = client.failure(run, statement.format(tmp_path / name)).text
+        assert f"[{condition}]" in text
+
+
 def test_an_argument_is_a_value(client: Client, table: str) -> None:
     def delete(spark: SparkSession, path: str) -> None:
         spark.sql(f"DELETE FROM delta.`{path}` WHERE id = :x", {"x": F.lit(1)})
