@@ -224,7 +224,7 @@ def test_a_client_that_registered_nothing_sees_conditions(server: Client, tmp_pa
     told = [
         ("DELTA_CONCURRENT_APPEND.WITHOUT_HINT", "2D521"),
         ("DELTA_CANNOT_RESTORE_TABLE_VERSION", "22003"),
-        ("DELTA_PATH_DOES_NOT_EXIST", "42K03"),
+        ("PATH_NOT_FOUND", "42K03"),
         ("DELTA_METADATA_MISMATCH", "42KDG"),
         ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "23001"),
     ]

@@ -104,5 +104,4 @@ def of_one_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.connect
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_process_as_server_and_client_gets_the_same(of_one_process: dict[str, Any], name: str) -> None:
-    wanted = _wanted(name) if name == "types_of_pandas" else _wanted_of_client(name)
-    assert of_one_process[name] == wanted
+    assert of_one_process[name] == _wanted(name)
