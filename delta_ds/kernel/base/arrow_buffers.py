@@ -169,3 +169,21 @@ def map_values(maps: pa.MapArray, key: str) -> pa.Array:
             values = maps.items.slice(offsets[0], len(maps) * width)
             return values if width == 1 else values.take(columns[first.index(key)])
     return pc.map_lookup(maps, texts([key])[0], "first")
+
+
+def with_long_offsets(kind: pa.DataType) -> pa.DataType:
+    """A type whose texts and bytes have offsets of 64 bits: one array holds more than 2 GiB of them."""
+    import pyarrow as pa
+
+    if pa.types.is_string(kind):
+        return pa.large_string()
+    if pa.types.is_binary(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(with_long_offsets(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        item = kind.item_field
+        return pa.map_(with_long_offsets(kind.key_type), item.with_type(with_long_offsets(item.type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(with_long_offsets(kind.value_type)))
+    return kind

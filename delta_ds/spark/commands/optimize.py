@@ -14,7 +14,7 @@ from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE
 from delta_ds.events.commands import OPTIMIZE_BY_DRIVER
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.optimize import clustering_sort
-from delta_ds.kernel.commands.optimize.command import rewrite_all
+from delta_ds.kernel.commands.optimize.command import bins_at_once, rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged, result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
 from delta_ds.kernel.commands.optimize.request import (
@@ -83,8 +83,8 @@ SCHEMA = f"path string, metrics struct<{','.join(f'{name}:{kind}' for name, kind
 # What opening a file counts for.
 _OPEN_BYTES = 64 << 10
 _ORDERED_IN_MEMORY = 4
-# Of a larger bin threads do not sort the rows by files of this machine: tasks have Spark's folders for it.
-_ON_DISK_BYTES = 4 << 30
+# Rows of larger bins together are not sorted by files in the folder of this machine: tasks have Spark's folders for it.
+_ON_DISK_BYTES = 2 << 30
 
 
 @public_methods
@@ -288,7 +288,9 @@ def _plan_on_server(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePl
 
 def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int, phase: Phase) -> list[AddFile]:
     here = _in_threads(spark, plan)
-    most = _ON_DISK_BYTES if here else clustering_sort.IN_MEMORY_BYTES
+    most = clustering_sort.IN_MEMORY_BYTES
+    if here:
+        most = max(most, _ON_DISK_BYTES // min(cores, bins_at_once(plan), len(plan.bins)))
     large = [n for n, files in enumerate(plan.bins) if plan.curve is not None and files.size > most]
     if here and not large:
         return rewrite_all(plan, cores, phase)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.base.arrow_buffers import integers, with_long_offsets
 from delta_ds.kernel.commands.optimize.rewriting import (
     Bin,
     RewritePlan,
@@ -53,6 +53,7 @@ _SAMPLED_BYTES = 1 << 30
 _GATHERED_BYTES = 128 << 20
 _BATCH_ROWS = 1 << 16
 _AHEAD_BYTES = 64 << 20
+_SHORT_OFFSETS = 1 << 30  # bytes of texts that one array holds with room to spare
 
 
 def sample_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES) -> list[FileSlice]:
@@ -131,11 +132,18 @@ def arrange_in_memory(
 
 def _in_order_of(table: pa.Table, order: Numbers) -> list[Callable[[], Batches]]:
     """The rows of a table in an order, each stream a part of them."""
+    source, schema = table, table.schema
+    if table.nbytes > _SHORT_OFFSETS:
+        # Arrow joins the chunks that it takes rows from.
+        long = [field.with_type(with_long_offsets(field.type)) for field in schema]
+        source = table.cast(pa.schema(long)).combine_chunks()
 
     def part(rows: Numbers) -> Batches:
-        yield from table.take(integers(rows)).combine_chunks().to_batches()
+        taken = source.take(integers(rows))
+        yield from (taken if source is table else taken.cast(schema)).combine_chunks().to_batches()
 
-    return [partial(part, order[start : start + _BATCH_ROWS]) for start in range(0, len(order), _BATCH_ROWS)]
+    step = max(1, min(_BATCH_ROWS, _AHEAD_BYTES * len(order) // max(1, table.nbytes)))
+    return [partial(part, order[start : start + step]) for start in range(0, len(order), step)]
 
 
 def _write(streams: Callable[[], Sequence[Callable[[], Batches]]], threads: int, writer: FileWriter) -> None:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
 
 
+# Bins of so many bytes of files together are arranged along a curve at a time.
+_HELD_BYTES = 1 << 30
+
+
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
     """What an OPTIMIZE did.
@@ -115,7 +119,7 @@ def rewrite_all(plan: OptimizePlan, threads: int, phase: Phase | None = None) ->
     DeltaError
         What a bin ran into; the new files of all bins are deleted.
     """
-    at_a_time = max(1, min(threads, len(plan.bins)))
+    at_a_time = max(1, min(threads, len(plan.bins), bins_at_once(plan)))
     bins = [
         partial(rewrite_bin, plan.rewrite, plan.curve, files, number, threads // at_a_time)
         for number, files in enumerate(plan.bins)
@@ -123,22 +127,34 @@ def rewrite_all(plan: OptimizePlan, threads: int, phase: Phase | None = None) ->
     return _all_or_none(plan.rewrite.storage, bins, at_a_time, phase)
 
 
+def bins_at_once(plan: OptimizePlan) -> int:
+    """How many bins may be rewritten at a time, as far as memory goes."""
+    if plan.curve is None:
+        return len(plan.bins)
+    largest = max((files.size for files in plan.bins), default=0)
+    held = min(largest, clustering_sort.IN_MEMORY_BYTES)
+    return max(1, _HELD_BYTES // max(1, held))
+
+
 def _all_or_none(
     storage: Storage, tasks: Sequence[Callable[[], list[AddFile]]], threads: int, phase: Phase | None = None
 ) -> list[AddFile]:
     """What tasks in threads have written; where one fails, the new files of all are deleted."""
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        work = [pool.submit(task) for task in tasks]
-        for _ in as_completed(work):
+    pool = ThreadPoolExecutor(max(1, threads))
+    work = [pool.submit(task) for task in tasks]
+    try:
+        for future in as_completed(work):
+            future.result()
             if phase is not None:
                 phase.advance()
-    problem = next((error for future in work if (error := future.exception())), None)
-    adds = [add for future in work if future.exception() is None for add in future.result()]
-    with StagedFiles(storage, [add["path"] for add in adds]) as staged:
-        if problem is not None:
-            raise problem
-        staged.release()
-    return adds
+    except BaseException:
+        # Also where a user interrupts: what runs ends first, what waits does not begin.
+        pool.shutdown(cancel_futures=True)
+        written = [future for future in work if not future.cancelled() and future.exception() is None]
+        with StagedFiles(storage, [add["path"] for future in written for add in future.result()]):
+            raise
+    pool.shutdown()
+    return [add for future in work for add in future.result()]
 
 
 def rewrite_bin(

@@ -116,6 +116,8 @@ class SplitRows:
         Of the rows.
     splits
         In order.
+    batch_rows
+        How many rows a batch has at most: few where texts may be repeated, of which files say little.
 
     Attributes
     ----------
@@ -123,8 +125,14 @@ class SplitRows:
         How many rows of each file were read so far, and how many it has, by path.
     """
 
-    def __init__(self, storage: Storage, columns: ParquetColumns, splits: Sequence[Split]) -> None:
-        self._storage = storage
+    def __init__(
+        self,
+        storage: Storage,
+        columns: ParquetColumns,
+        splits: Sequence[Split],
+        batch_rows: int = _BATCH_ROWS,
+    ) -> None:
+        self._storage, self._batch_rows = storage, batch_rows
         self._columns = columns
         self._splits = splits
         self._schema = pa.schema([field.with_nullable(True) for field in arrow_schema(columns.schema)])
@@ -169,7 +177,7 @@ class SplitRows:
             if not leaves:
                 raise NotPlainError("it has none of the columns")
             for batch in file.reader.iter_batches(
-                _BATCH_ROWS, row_groups=groups, column_indices=sorted(leaves.values()), use_threads=False
+                self._batch_rows, row_groups=groups, column_indices=sorted(leaves.values()), use_threads=False
             ):
                 arrays = [None if place is None else batch.column(order[place]) for place in places]
                 yield self._batch(arrays, batch.num_rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from delta_ds.kernel.base.arrow_buffers import with_long_offsets
 from delta_ds.spark.engines.classic.jvm import Jvm, compile_class
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def arrow_rows(frame: DataFrame, most: int) -> pa.Table | None:
     schema = frame.limit(0).toArrow().schema  # messages do not tell it
     sent = schema
     if frame.sparkSession.conf.get(_LARGE_CONF, "false") == "true":
-        sent = pa.schema([field.with_type(_large(field.type)) for field in schema])
+        sent = pa.schema([field.with_type(with_long_offsets(field.type)) for field in schema])
     jvm = Jvm.of(frame.sparkSession)
     rows = compile_class(jvm.jvm, jvm.gateway, "ArrowRows")
     kept = rows.computed(frame._jdf)
@@ -51,21 +52,3 @@ def arrow_rows(frame: DataFrame, most: int) -> pa.Table | None:
         kept.unpersist(False)
     batches = [pa.ipc.read_record_batch(pa.py_buffer(message), sent) for message in messages]
     return pa.Table.from_batches(batches, sent).cast(schema)
-
-
-def _large(kind: pa.DataType) -> pa.DataType:
-    """A type as the JVM sends it where all texts and bytes have long offsets: also those of a variant."""
-    import pyarrow as pa
-
-    if pa.types.is_string(kind):
-        return pa.large_string()
-    if pa.types.is_binary(kind):
-        return pa.large_binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_large(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        item = kind.item_field
-        return pa.map_(_large(kind.key_type), item.with_type(_large(item.type)))
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_large(kind.value_type)))
-    return kind

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -75,6 +76,8 @@ _READING_MOMENTS = {
 }
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _OF_SPARK = "org.apache.spark.sql."
+# Rows that are held are measured every so many.
+_MEASURED_ROWS = 1 << 9
 # The commit protocol of a session that sets none.
 _COMMIT_PROTOCOL = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
 
@@ -150,20 +153,20 @@ def read_plain_files(df: DataFrame, storage: Storage, most: int, *, here: bool) 
     found = _found(df, storage)
     if not (here or found.in_threads):
         raise NotPlainError("executors read files that are not small")
-    sizes: list[int] = []
+    held = Counter[str]()  # bytes; a few rows too many by several threads at once do no harm
 
     def rows_of(task: Sequence[Split]) -> tuple[list[pa.RecordBatch], Read]:
-        rows, batches = SplitRows(storage, found.columns, task), []
+        rows, batches = SplitRows(storage, found.columns, task, _MEASURED_ROWS), []
         for batch in rows:
-            sizes.append(batch.nbytes)
-            if sum(sizes) > most:
+            held["bytes"] += batch.nbytes
+            if held["bytes"] > most:
                 break
             batches.append(batch)
         return batches, rows.rows
 
     with ThreadPoolExecutor(threads_for(storage), thread_name_prefix="pydelta-read") as pool:
         tables = list(pool.map(rows_of, found.tasks))
-    if sum(sizes) > most:
+    if held["bytes"] > most:
         return None
     check_whole(read for _, read in tables)
     schema = pa.schema([field.with_nullable(True) for field in arrow_schema(found.columns.schema)])

@@ -19,7 +19,7 @@ from delta_ds.exceptions import (
     SchemaError,
     UnsupportedOperationError,
 )
-from delta_ds.kernel.commands.optimize import clustering_sort
+from delta_ds.kernel.commands.optimize import clustering_sort, command
 from delta_ds.kernel.commands.optimize.command import optimize, rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
@@ -309,6 +309,55 @@ def test_rows_are_arranged_by_structs_and_arrays(
     if columns != ("l",):
         field = f"{columns[0]}.a"
         assert log.snapshot().scan(f"{field} = 50").num_files <= done.metrics["numFilesAdded"] // 2
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_texts_of_more_bytes_than_an_array_holds_are_arranged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    values = [(i * 7919) % 1000 for i in range(1000)]
+    table = pa.table(
+        {
+            "id": values,
+            "s": [f"t{v}" * 100 for v in values],
+            "b": [bytes([v % 256]) for v in values],
+            "n": [{"t": [f"n{v}"]} for v in values],
+            "m": pa.array([[(f"k{v}", f"v{v}")] for v in values], pa.map_(pa.string(), pa.string())),
+        }
+    )
+    log = _appended(tmp_path, *(table.slice(n, 250) for n in range(0, 1000, 250)))
+    monkeypatch.setattr(clustering_sort, "_SHORT_OFFSETS", 0)
+    monkeypatch.setattr(clustering_sort, "_AHEAD_BYTES", 2000)
+    if not in_memory:
+        monkeypatch.setattr(clustering_sort, "IN_MEMORY_BYTES", 0)
+    optimize(log, OptimizeRequest(ZORDER, columns=("id",)))
+    assert log.to_arrow().to_pylist() == table.sort_by("id").to_pylist()
+
+
+def test_an_interrupt_leaves_no_new_file_and_begins_no_further_bin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [pa.table({"p": [n % 8], "id": [n]}) for n in range(16)]
+    log = _appended(tmp_path, *parts, partitionBy="p")
+    before = sorted(tmp_path.rglob("*.parquet"))
+    begun: list[int] = []
+    rewrite = command.rewrite_bin
+
+    def counted(*arguments: Any) -> Any:
+        begun.append(1)
+        return rewrite(*arguments)
+
+    def interrupted(work: list[Any]) -> Any:
+        yield from [work[0]]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "rewrite_bin", counted)
+    monkeypatch.setattr(command, "as_completed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        optimize(log, threads=1)
+    assert begun
+    assert sorted(tmp_path.rglob("*.parquet")) == before
+    assert log.open_snapshot().version == 15
 
 
 # ---------------------------------------------------------------- clustered tables

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
+from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, SplitRows
 from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF, LOCAL_OPTIMIZE_CONF
-from delta_ds.spark.engines.classic import writer
+from delta_ds.spark.engines.classic import plain_files, writer
 from delta_ds.spark.engines.classic.arrow_rows import arrow_rows
 from delta_ds.spark.engines.classic.plain_files import PlainFiles, read_plain_files
 from delta_ds.spark.engines.classic.writer import save
@@ -394,6 +394,25 @@ def test_more_than_files_is_not_read(spark: SparkSession, source: str, name: str
 
 def test_rows_beyond_the_bound_are_not_held(spark: SparkSession, source: str) -> None:
     assert read_plain_files(spark.read.parquet(source), open_storage(source), 1000, here=True) is None
+
+
+def test_texts_that_a_small_file_repeats_are_measured_as_they_are_held(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "source").mkdir()
+    pq.write_table(pa.table({"s": ["x" * 10_000] * 5_000}), tmp_path / "source" / "0.parquet")
+    df = spark.read.parquet(str(tmp_path / "source"))
+    batches: list[int] = []
+
+    class Measured(SplitRows):
+        def __iter__(self) -> Iterator[pa.RecordBatch]:
+            for batch in super().__iter__():
+                batches.append(batch.nbytes)
+                yield batch
+
+    monkeypatch.setattr(plain_files, "SplitRows", Measured)
+    assert read_plain_files(df, open_storage(str(tmp_path)), 8 << 20, here=True) is None
+    assert sum(batches) < 16 << 20
 
 
 def test_large_files_are_left_to_executors(spark: SparkSession, source: str) -> None:
