@@ -45,7 +45,7 @@ from delta_ds.spark.base.kinds.session_facts import engine_info, use_txn
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
-from delta_ds.spark.commands.explain import end_if_explained
+from delta_ds.spark.commands.explain import begin_explained, end_if_explained
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
@@ -106,6 +106,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self._started = time.monotonic()
         self.operation = operation
         self.target = DmlTarget(handle)
+        begin_explained(self.target)
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
         self._by_session = txn is None

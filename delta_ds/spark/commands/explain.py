@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.dml.candidates import CandidateFiles
     from delta_ds.spark.commands.dml_target import DmlTarget
 
-_explains: ContextVar[bool] = ContextVar("explains", default=False)
+# What is known of the command that is explained, by name; None: no command is.
+_told: ContextVar[dict[str, str] | None] = ContextVar("told", default=None)
 
 
 class _Ended(Exception):
-    """Ends a command that is explained, with the text of EXPLAIN."""
+    """Ends a command that is explained."""
 
 
 def explained(command: Callable[[], object]) -> str:
@@ -42,14 +43,23 @@ def explained(command: Callable[[], object]) -> str:
     DeltaError
         As the command, before it looks for its rows.
     """
-    before = _explains.set(True)
+    told: dict[str, str] = {}
+    before = _told.set(told)
     try:
         command()
-    except _Ended as ended:
-        return str(ended)
+        told["Rows"] = "none"
+    except _Ended:
+        pass  # told by who ended it
     finally:
-        _explains.reset(before)
-    return "Rows: none"
+        _told.reset(before)
+    return redacted(", ".join(f"{name}: {text}" for name, text in told.items()))
+
+
+def begin_explained(target: DmlTarget) -> None:
+    """Tell which version of which table a command changes, if it is explained."""
+    told = _told.get()
+    if told is not None:
+        told |= {"Table": target.handle.where, "Version": str(target.version)}
 
 
 def end_if_explained(
@@ -66,12 +76,12 @@ def end_if_explained(
     reason
         Why Arrow cannot find them.
     """
-    if not _explains.get():
+    told = _told.get()
+    if told is None:
         return
-    told = {"Table": target.handle.where, "Version": str(target.version)}
     if files is not None:
         told["Files"] = f"{len(files)} of {len(target.all_files)}"
     told["Rows"] = rows
     if reason:
         told["Reason"] = reason
-    raise _Ended(redacted(", ".join(f"{name}: {text}" for name, text in told.items())))
+    raise _Ended
