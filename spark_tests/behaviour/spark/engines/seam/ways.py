@@ -160,7 +160,7 @@ WAYS = (
     Way("read a version", lambda spark, path: len(_read(spark, path, versionAsOf="0").collect()), 2),
     Way("read the change data feed", _feed, [(1, "delete")]),
     Way("read and write a stream", _stream, [(2, "7")]),
-    Way("`load` of the folder of a partition", _load_partition, [(2, "7")], {CONNECT: "DELTA_TABLE_NOT_FOUND"}),
+    Way("`load` of the folder of a partition", _load_partition, [(2, "7")], {CONNECT: "PATH_NOT_FOUND"}),
     Way("columns that `spark.read.schema` names", lambda spark, path: (
         spark.read.format("pydelta").schema("ID BIGINT").load(path).columns
     ), ["ID"]),
