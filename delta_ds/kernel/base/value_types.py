@@ -49,13 +49,19 @@ def parse_boolean(text: str) -> bool:
     return word == "true"
 
 
+class NotAnIntervalError(ValueError):
+    """A text that is no interval, of whatever length."""
+
+
 def parse_interval(text: str) -> timedelta:
     """A duration such as `interval 1 week` or `2 days 12 hours`.
 
     Raises
     ------
+    NotAnIntervalError
+        The text is none.
     ValueError
-        Months and years (they have no fixed length), negative durations, anything else.
+        Months and years (they have no fixed length), and negative durations.
     """
     rest = re.sub(r"^\s*interval\s+", "", text.lower())
     total, at = timedelta(), 0
@@ -63,14 +69,17 @@ def parse_interval(text: str) -> timedelta:
         match = _INTERVAL_PART.match(rest, at)
         unit = _INTERVAL_UNITS.get(match[2].removesuffix("s")) if match else None
         if match is None or unit is None:
-            raise ValueError("it is an interval such as '30 days' or '2 weeks', without months or years")
+            known = match is not None and match[2].removesuffix("s") in ("month", "year")
+            wrong = ValueError if known else NotAnIntervalError
+            raise wrong("it is an interval such as '30 days' or '2 weeks', without months or years")
         try:
             total += float(match[1]) * unit if "." in match[1] else int(match[1]) * unit
         except OverflowError:
             raise ValueError("it is an interval of less than a billion days") from None
         at = match.end()
     if not rest.strip() or total < timedelta():
-        raise ValueError("it is an interval of zero or more, such as '30 days'")
+        wrong = ValueError if rest.strip() else NotAnIntervalError
+        raise wrong("it is an interval of zero or more, such as '30 days'")
     return total
 
 

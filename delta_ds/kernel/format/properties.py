@@ -23,6 +23,7 @@ from delta_ds.kernel.base.value_types import (
     INTERVAL,
     SIZE,
     TEXT,
+    NotAnIntervalError,
     ValueType,
     integer,
     matching,
@@ -94,7 +95,8 @@ class TableProperty(Generic[T_co]):
         try:
             return self.type.parse(text)
         except ValueError as error:
-            wrong = INVALID_INTERVAL if self.type is INTERVAL else VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED
+            is_none = isinstance(error, NotAnIntervalError)
+            wrong = INVALID_INTERVAL if is_none else VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED
             raise wrong(value=text, property=self.name, reason=error) from error
 
 

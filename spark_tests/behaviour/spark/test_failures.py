@@ -74,7 +74,7 @@ OTHERWISE: dict[str, tuple[str | None, str]] = {
     "a number of a wrong value": ("DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED", _BETTER),
     "a protocol of the future": ("DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED", _BETTER),
     "a protocol that is no number": ("DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED", _BETTER),
-    "an interval of months": ("DELTA_INVALID_INTERVAL", _BETTER),
+    "an interval of months": ("DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED", _BETTER),
     "unset a constraint as a property": ("DELTA_DROP_CONSTRAINTS", _REFUSED),
     "in-commit timestamps as a property": ("DELTA_CANNOT_MODIFY_TABLE_PROPERTY", _REFUSED),
     "a constraint with an aggregate": (
