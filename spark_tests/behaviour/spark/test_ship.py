@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import delta_ds
 from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.spark.base import processes
 from delta_ds.spark.base.kinds import environment
 from delta_ds.spark.base.kinds.environment import tasks_problem
@@ -74,8 +75,9 @@ class TestAnotherVersion:
     def test_takes_no_reader_or_writer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from delta_ds.spark.engines.portable.writer import DeltaWriter
 
-        sent = cloudpickle.dumps(DeltaWriter({"a": 1}))  # type: ignore[arg-type]
-        assert pickle.loads(sent)._plan == {"a": 1}
+        plan = SimpleNamespace(storage=open_storage(str(tmp_path)))
+        sent = cloudpickle.dumps(DeltaWriter(plan))  # type: ignore[arg-type]
+        assert pickle.loads(sent)._plan.storage.url == plan.storage.url
         monkeypatch.setattr(processes, "__version__", "0.0.1")
         with pytest.raises(UnsupportedOperationError):
             pickle.loads(sent)
