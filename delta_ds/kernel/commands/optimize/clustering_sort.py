@@ -119,36 +119,41 @@ def arrange_in_memory(
     taken = pa.Table.from_arrays([c.take(few) for c in columns], names=[str(i) for i in range(len(columns))])
     order = np.argsort(ranges_of(curve, taken).keys_of(columns))
     bounds = np.linspace(0, len(order), (files.outputs or 1) + 1).astype(np.int64)
+    source = _takeable(table)
     adds: list[AddFile] = []
     with StagedFiles(plan.storage) as staged:
         for number, rows in enumerate(np.split(order, bounds[1:-1])):
-            sorted_rows = partial(_in_order_of, table, rows)
-            new = write_bin(plan, partial(_write, sorted_rows, threads), files, task + number)
+            streams = _in_order_of(source, rows, table.schema)
+            new = write_bin(plan, partial(_write, streams, threads), files, task + number)
             staged.add(add["path"] for add in new)
             adds += new
         staged.release()
     return adds
 
 
-def _in_order_of(table: pa.Table, order: Numbers) -> list[Callable[[], Batches]]:
-    """The rows of a table in an order, each stream a part of them."""
-    source, schema = table, table.schema
-    if table.nbytes > _SHORT_OFFSETS:
-        # Arrow joins the chunks that it takes rows from.
-        long = [field.with_type(with_long_offsets(field.type)) for field in schema]
-        source = table.cast(pa.schema(long)).combine_chunks()
+def _takeable(table: pa.Table) -> pa.Table:
+    """A table of which rows can be taken: Arrow joins the chunks that it takes rows from."""
+    if table.nbytes <= _SHORT_OFFSETS:
+        return table.combine_chunks()
+    long = [field.with_type(with_long_offsets(field.type)) for field in table.schema]
+    return table.cast(pa.schema(long)).combine_chunks()
+
+
+def _in_order_of(table: pa.Table, order: Numbers, schema: pa.Schema) -> list[Callable[[], Batches]]:
+    """The rows of a takeable table in an order, of the types of a schema; each stream a part of them."""
 
     def part(rows: Numbers) -> Batches:
-        taken = source.take(integers(rows))
-        yield from (taken if source is table else taken.cast(schema)).combine_chunks().to_batches()
+        taken = table.take(integers(rows))
+        same = taken if taken.schema == schema else taken.cast(schema)
+        yield from same.combine_chunks().to_batches()
 
-    step = max(1, min(_BATCH_ROWS, _AHEAD_BYTES * len(order) // max(1, table.nbytes)))
+    step = max(1, min(_BATCH_ROWS, _AHEAD_BYTES * table.num_rows // max(1, table.nbytes)))
     return [partial(part, order[start : start + step]) for start in range(0, len(order), step)]
 
 
-def _write(streams: Callable[[], Sequence[Callable[[], Batches]]], threads: int, writer: FileWriter) -> None:
+def _write(streams: Sequence[Callable[[], Batches]], threads: int, writer: FileWriter) -> None:
     """Write rows, which threads make while others are encoded."""
-    with closing(in_order(streams(), threads, _AHEAD_BYTES)) as batches:
+    with closing(in_order(streams, threads, _AHEAD_BYTES)) as batches:
         for batch in batches:
             writer.write(batch)
 
@@ -274,10 +279,8 @@ def write_piece_files(
     def sorted_rows(paths: Sequence[Path]) -> Batches:
         yield from _sorted_piece(cuts, [path.read_bytes() for path in paths])
 
-    def streams() -> list[Callable[[], Batches]]:
-        sized = ((piece_of(path), path, path.stat().st_size) for path in pieces)
-        return [partial(sorted_rows, paths) for paths in _by_piece(sized)]
-
+    sized = ((piece_of(path), path, path.stat().st_size) for path in pieces)
+    streams = [partial(sorted_rows, paths) for paths in _by_piece(sized)]
     return write_bin(plan, partial(_write, streams, threads), files, task)
 
 
@@ -292,8 +295,8 @@ def piece_of(path: Path) -> int:
 
 
 def _sorted_piece(cuts: Cuts, parts: Sequence[bytes]) -> Batches:
-    table = pa.concat_tables([blob_to_rows(blob) for blob in parts]).combine_chunks()
-    for rows in _in_order_of(table, np.argsort(cuts.ranges.keys(table))):
+    table = pa.concat_tables([blob_to_rows(blob) for blob in parts])
+    for rows in _in_order_of(_takeable(table), np.argsort(cuts.ranges.keys(table)), table.schema):
         yield from rows()
 
 

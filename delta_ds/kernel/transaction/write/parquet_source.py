@@ -70,6 +70,11 @@ class ParquetColumns:
     schema: StructType
     sources: tuple[str, ...]
 
+    @property
+    def arrow(self) -> pa.Schema:
+        """The types of the rows."""
+        return pa.schema([field.with_nullable(True) for field in arrow_schema(self.schema)])
+
     def check(self, file: pq.ParquetFile) -> list[int | None]:
         """Where the columns are among those of a file; None where it lacks one, whose values then are null.
 
@@ -135,7 +140,7 @@ class SplitRows:
         self._storage, self._batch_rows = storage, batch_rows
         self._columns = columns
         self._splits = splits
-        self._schema = pa.schema([field.with_nullable(True) for field in arrow_schema(columns.schema)])
+        self._schema = columns.arrow
         self.rows: Read = {}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -33,7 +33,6 @@ from delta_ds.kernel.format.schema.types import (
     VARIANT,
     VOID,
     StructType,
-    arrow_schema,
     is_nested,
 )
 from delta_ds.kernel.transaction.write.parquet_source import (
@@ -61,6 +60,9 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.spark.base.kinds.java_object import JavaObject
 
+
+_Item = TypeVar("_Item")
+_Done = TypeVar("_Done")
 
 # Settings that change what Spark reads, with the only value that readers need no rule for.
 _READING = {
@@ -146,8 +148,6 @@ def read_plain_files(df: DataFrame, storage: Storage, most: int, *, here: bool) 
     NotPlainError
         They are more than that, or executors are to read them.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     if (listener := _listener(df)) is not None:
         raise NotPlainError(listener)
     found = _found(df, storage)
@@ -164,13 +164,11 @@ def read_plain_files(df: DataFrame, storage: Storage, most: int, *, here: bool) 
             batches.append(batch)
         return batches, rows.rows
 
-    with ThreadPoolExecutor(threads_for(storage), thread_name_prefix="pydelta-read") as pool:
-        tables = list(pool.map(rows_of, found.tasks))
+    tables = _in_threads(rows_of, storage, found.tasks)
     if held["bytes"] > most:
         return None
     check_whole(read for _, read in tables)
-    schema = pa.schema([field.with_nullable(True) for field in arrow_schema(found.columns.schema)])
-    return pa.Table.from_batches([batch for batches, _ in tables for batch in batches], schema)
+    return pa.Table.from_batches([batch for batches, _ in tables for batch in batches], found.columns.arrow)
 
 
 def _found(df: DataFrame, storage: Storage) -> PlainFiles:
@@ -272,9 +270,11 @@ def write_plain_files(df: DataFrame, plan: WritePlan, found: PlainFiles, folder:
     results: list[TaskResult] = []
     reads: list[Read] = []
     write = partial(_write_rows_of, plan, found, folder)
-    written = (
-        _in_threads(write, plan, found) if found.in_threads else _in_tasks(write, df, plan, found, folder)
-    )
+    written: Iterable[_Written]
+    if found.in_threads:
+        written = _in_threads(write, plan.storage, range(len(found.tasks)))
+    else:
+        written = _in_tasks(write, df, plan, found, folder)
     for result, rows in written:
         if isinstance(result, str):
             raise NotPlainError(result)
@@ -351,11 +351,12 @@ def _check_first(plan: WritePlan, found: PlainFiles) -> None:
 _Written = tuple["TaskResult | str", Read]
 
 
-def _in_threads(write: Callable[[int], _Written], plan: WritePlan, found: PlainFiles) -> list[_Written]:
+def _in_threads(work: Callable[[_Item], _Done], storage: Storage, items: Sequence[_Item]) -> list[_Done]:
+    """What threads of this process do for each item, in their order."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(threads_for(plan.storage), thread_name_prefix="pydelta-write") as pool:
-        return list(pool.map(write, range(len(found.tasks))))
+    with ThreadPoolExecutor(threads_for(storage), thread_name_prefix="pydelta-files") as pool:
+        return list(pool.map(work, items))
 
 
 def _in_tasks(
