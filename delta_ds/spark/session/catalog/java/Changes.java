@@ -50,14 +50,7 @@ final class Changes {
         return CatalogV2Util.applySchemaChanges(columns, (Seq) made.result(), Option.empty(), "ALTER TABLE").json();
     }
 
-    /** Nothing else tells who calls a catalog. */
-    private static boolean isPipeline() {
-        StackTraceElement[] calls = Thread.currentThread().getStackTrace();
-        for (int i = 0; i < calls.length; i++) {
-            if (calls[i].getClassName().startsWith("org.apache.spark.sql.pipelines.")) return true;
-        }
-        return false;
-    }
+    private static boolean isPipeline() { return Calls.areWithin("org.apache.spark.sql.pipelines."); }
 
     /** Changes of columns that are there: those of a column together, columns in the order that delta-spark's hash map
      * has, as it counts for their places and shows in the history. All others as they come. */

@@ -11,6 +11,7 @@ import scala.collection.immutable.Seq;
 /** What a command runs, in one object, as Spark copies commands by the constructor of their case class. */
 public final class Statement implements ExternalCommandRunner {
     private static final List CHANGES = Arrays.asList(new String[] {"DELETE", "UPDATE", "MERGE"});
+    private static final String EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand";
     private String explanation;
     final Object what;
     final Seq columns;
@@ -22,19 +23,11 @@ public final class Statement implements ExternalCommandRunner {
 
     /** What EXPLAIN tells of a change of rows; null for other statements, and where nobody explains. */
     synchronized String explained(String command) {
-        if (explanation == null && CHANGES.contains(command) && isExplained()) {
+        // Spark shows a plan for itself too: every statement that runs is told to listeners with its text.
+        if (explanation == null && CHANGES.contains(command) && Calls.areWithin(EXPLAIN)) {
             explanation = (String) Python.ask("explain", new Object[] {command, what});
         }
         return explanation;
-    }
-
-    /** Spark shows a plan for itself too: every statement that runs is told to listeners with its text. */
-    private static boolean isExplained() {
-        StackTraceElement[] calls = Thread.currentThread().getStackTrace();
-        for (int i = 0; i < calls.length; i++) {
-            if (calls[i].getClassName().equals("org.apache.spark.sql.execution.command.ExplainCommand")) return true;
-        }
-        return false;
     }
 
     public String[] executeCommand(String command, CaseInsensitiveStringMap options) {
