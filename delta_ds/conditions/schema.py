@@ -217,7 +217,8 @@ NON_PARTITION_COLUMN_ABSENT = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_ABSENT",
     SchemaError,
     "KD005",
-    "table {table} has no column that data files could hold: all are partition columns or void",
+    "table {table} has no column that data files could hold: all are partition columns or void; add a column. "
+    "Nothing was written",
     parameters=("table",),
 )
 NON_PARTITION_COLUMN_ABSENT_IN_DATA = NON_PARTITION_COLUMN_ABSENT.also(

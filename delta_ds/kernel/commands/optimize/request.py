@@ -316,7 +316,7 @@ def has_order(data_type: DataType) -> bool:
 
 
 def _check_statistics(snapshot: Snapshot, paths: Sequence[Path], files: WriteSpec) -> None:
-    leaves = [column.path for column in statistics_columns(files, file_columns(files))]
+    leaves = [column.path for column in statistics_columns(files, file_columns(files, none_will_do=True))]
     # A struct has statistics where any field of it has.
     collected = {leaf[:depth] for leaf in leaves for depth in range(1, len(leaf) + 1)}
     mode = snapshot.mapping_mode

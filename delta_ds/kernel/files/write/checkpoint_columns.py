@@ -34,7 +34,7 @@ def typed_columns(state: TableState) -> CheckpointColumns:
     `tightBounds` is among them where the table may have deletion vectors, as in delta-spark.
     """
     plan = write_spec(state)
-    columns = [c for c in statistics_columns(plan, file_columns(plan)) if c.type != VOID]
+    columns = [c for c in statistics_columns(plan, file_columns(plan, none_will_do=True)) if c.type != VOID]
     names = state.physical_partition_columns
     fields = [state.schema.find(name) for name in state.partition_columns]
     partitions = {n: f.type for n, f in zip(names, fields, strict=True) if f is not None}

@@ -102,8 +102,14 @@ class _Relabelled:
         return self._schema.__arrow_c_schema__(), self._array
 
 
-def file_columns(plan: WriteSpec) -> FileColumns:
+def file_columns(plan: WriteSpec, *, none_will_do: bool = False) -> FileColumns:
     """The columns of the files that a plan asks for.
+
+    Parameters
+    ----------
+    none_will_do
+        No file is written by them: where a table has dropped all columns but those that it is partitioned by, there
+        are none.
 
     Raises
     ------
@@ -119,7 +125,7 @@ def file_columns(plan: WriteSpec) -> FileColumns:
     materialized = list(partitions) if plan.writes_partition_columns else []
     sources = [*data, *materialized, *range(len(plan.schema), len(logical))]
     sources = [i for i in sources if fields[i].type != VOID]
-    if not any(i in sources for i in data):
+    if not (none_will_do or any(i in sources for i in data)):
         raise NON_PARTITION_COLUMN_ABSENT(table=plan.table)
     stored = tuple(fields[i] for i in sources)
     return FileColumns(

@@ -45,6 +45,7 @@ def check_new_schema(
     table_name: str,
     *,
     properties: Mapping[str, str] | None = None,
+    is_new: bool = True,
 ) -> None:
     """Refuse a schema that no table may have.
 
@@ -60,6 +61,8 @@ def check_new_schema(
         For messages.
     properties
         The table's properties; those of the change data feed reserve names.
+    is_new
+        Whether it is one to write rows by. A table may drop columns until its partition columns are all there is.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def check_new_schema(
     check_duplicates(schema, DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE, f"the schema of {table_name}")
     if mapping_mode == "none":
         check_names(schema, table_name)
-    check_partitioning(schema, partition_columns, table_name)
+    check_partitioning(schema, partition_columns, table_name, is_new=is_new)
     _check_collections(schema, table_name)
     check_reserved(schema, properties or {}, table_name)
 
@@ -112,8 +115,10 @@ def partition_column_not_found(name: str, schema: StructType, table_name: str) -
     )
 
 
-def check_partitioning(schema: StructType, partition_columns: Sequence[str], table_name: str) -> None:
-    """Refuse partition columns that are repeated, missing, not sortable values, or all columns there are."""
+def check_partitioning(
+    schema: StructType, partition_columns: Sequence[str], table_name: str, *, is_new: bool = True
+) -> None:
+    """Refuse partition columns that are repeated, missing, not sortable values, or (`is_new`) all columns there are."""
     counts = Counter(name.lower() for name in partition_columns)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
@@ -124,7 +129,7 @@ def check_partitioning(schema: StructType, partition_columns: Sequence[str], tab
             raise partition_column_not_found(name, schema, table_name)
         if isinstance(found.type, StructType | ArrayType | MapType) or found.type in (VARIANT, VOID):
             raise INVALID_PARTITION_COLUMN(table=table_name, column=found.name, type=str(found.type))
-    if partition_columns and len(partition_columns) == len(schema):
+    if is_new and partition_columns and len(partition_columns) == len(schema):
         raise CANNOT_USE_ALL_COLUMNS_FOR_PARTITION(table=table_name, partition_columns=partition_columns)
 
 

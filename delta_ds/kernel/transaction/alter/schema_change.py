@@ -126,7 +126,12 @@ def _finalize(state: TableState, change: SchemaChange) -> TableState:
     """The table after a change: checked, with the ids of new columns and the protocol it needs."""
     new = change.metadata
     check_new_schema(
-        new.schema, new.partition_columns, state.mapping_mode, state.table, properties=new.configuration
+        new.schema,
+        new.partition_columns,
+        state.mapping_mode,
+        state.table,
+        properties=new.configuration,
+        is_new=False,
     )
     return with_metadata(state, new, keep_names=False)
 

@@ -44,6 +44,7 @@ from delta_ds.kernel.transaction.alter.columns import (
     plan_column_drop,
     rename_column,
 )
+from delta_ds.kernel.transaction.alter.properties import set_properties
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.format.schema.schemas import SCHEMAS, struct
 from spark_tests.full_form import examples
@@ -296,7 +297,6 @@ def test_dropped_columns_leave_the_schema_and_the_statistics_columns(make: Make)
         (["l.element"], "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE"),
         (["m.value"], "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE"),
         (["P"], "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN"),
-        (["id", "v", "s", "l", "m"], "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"),
         ([], "DELTA_ILLEGAL_OPTION"),
         ("id", "DELTA_ILLEGAL_OPTION"),
     ],
@@ -305,6 +305,31 @@ def test_dropped_columns_leave_the_schema_and_the_statistics_columns(make: Make)
 def test_columns_that_cannot_be_dropped_are_refused(make: Make, names: Any, condition: str) -> None:
     log = make(NESTED, NAME_MAPPING, partition_columns=("p",))
     assert refused(log, lambda: drop_columns(log, names)) == condition
+
+
+def test_a_table_may_drop_all_columns_but_those_that_it_is_partitioned_by(tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path)
+    options = {"partitionBy": "p", "delta.columnMapping.mode": "name"}
+    log.write(pa.table({"id": [1, 2, 3], "p": ["a", "b", "b"]}), options=options)
+    drop_columns(log, ["id"])
+    rows = [{"p": "a"}, {"p": "b"}, {"p": "b"}]
+    assert sorted(log.snapshot().scan().to_arrow().to_pylist(), key=str) == rows
+    # Whatever writes no rows goes on.
+    assert set_properties(log, {"team": "me"}) == 2
+    assert log.checkpoint() == 2
+    for version in (0, 1):
+        (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
+    assert DeltaLog(tmp_path).snapshot().scan("p = 'b'").count() == 2
+    assert log.delete("p = 'a'").num_removed_files == 1
+    # Files need a column.
+    files = sorted(tmp_path.rglob("*.parquet"))
+    assert refused(log, lambda: log.write(pa.table({"p": ["c"]}))) == "DELTA_NON_PARTITION_COLUMN_ABSENT"
+    assert refused(log, lambda: log.update({"p": "'c'"})) == "DELTA_NON_PARTITION_COLUMN_ABSENT"
+    assert sorted(tmp_path.rglob("*.parquet")) == files
+    assert refused(log, lambda: drop_columns(log, ["p"])) == "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA"
+    log.write(pa.table({"p": ["c"], "more": [1]}), options={"mergeSchema": "true"})
+    found = sorted(log.snapshot().scan().to_arrow().to_pylist(), key=str)
+    assert found == [{"p": "b", "more": None}, {"p": "b", "more": None}, {"p": "c", "more": 1}]
 
 
 @pytest.mark.parametrize("name", ["v", "s.a", "s"])
