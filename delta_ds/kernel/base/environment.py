@@ -1,8 +1,11 @@
-"""Every environment variable that the package reads by itself, as one record; clients of stores read their own."""
+"""What is around this process: environment variables, each one record, and the folder that relative paths are of."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from delta_ds.records import dataclass
 
@@ -88,3 +91,31 @@ VARIABLES = (
     USER_NAME,
     UNITY_TOKEN,
 )
+
+# --- relative paths: of the folder of this process, or of the process that a call is about
+
+_folder: ContextVar[Callable[[], str] | None] = ContextVar("delta_ds_folder", default=None)
+
+
+@contextmanager
+def relative_to(folder: Callable[[], str]) -> Iterator[None]:
+    """Within the block, relative paths are of another folder than the one in which this process is.
+
+    Parameters
+    ----------
+    folder
+        Asked for it where there is a relative path, and only then.
+    """
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def absolute(path: str) -> str:
+    """A local path from the root on, without `.` and `..`; links are not followed, and `~` is a name."""
+    folder = _folder.get()
+    if folder is None or os.path.isabs(path):
+        return os.path.abspath(path)
+    return os.path.abspath(os.path.join(folder(), path))

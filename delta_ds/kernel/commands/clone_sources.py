@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from delta_ds.conditions.commands import CLONE_FILE_ELSEWHERE, CLONE_FILE_NOT_PARQUET
 from delta_ds.exceptions import DataFileError, DeltaError, StorageError
+from delta_ds.kernel.base.environment import absolute
 from delta_ds.kernel.format.operations import CLONE
 from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.segment import list_log
@@ -111,7 +112,7 @@ def _root(storage: Storage) -> Address:
 def _real(address: Address) -> Address:
     if address.scheme != "file":
         return Address(address.scheme, address.authority, address.path)
-    return Address("file", "", os.path.realpath(address.path))
+    return Address("file", "", os.path.realpath(absolute(address.path)))
 
 
 def _ancestors(storage: Storage, version: int) -> Iterator[Address]:

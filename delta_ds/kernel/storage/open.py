@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.base.environment import absolute
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import ConditionalLogStore, LogStore
 from delta_ds.kernel.storage.store_options import (
@@ -27,7 +28,8 @@ def open_storage(
     Parameters
     ----------
     path
-        A local path (made absolute at once, so that other processes open the same), `file:/...`, or a URL:
+        A local path (made absolute at once, so that it stays the same folder in other processes, and wherever this
+        one goes later), `file:/...`, or a URL:
         `memory://`, `s3://` (also `s3a`, `s3n`), `gs://`, `abfss://` (also `wasbs`, `az`), `hdfs://`, or any
         other that fsspec knows. `~` is not expanded.
     storage_options
@@ -61,7 +63,7 @@ def open_plain(address: Address, storage_options: Mapping[str, Any] | None) -> S
         from delta_ds.kernel.storage.local import LocalStorage
 
         _check_local(storage_options)
-        return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
+        return LocalStorage(Address("file", "", absolute(address.path)), storage_options)
     from delta_ds.kernel.storage.settings.translate import to_filesystem_options
 
     options = to_filesystem_options(address, storage_options or {})
@@ -83,7 +85,7 @@ def _coordinated(address: Address, storage_options: Mapping[str, Any]) -> Storag
         raise COORDINATOR_AND_DYNAMODB()
     coordinator_for(storage_options)  # what does not fit is refused at once
     if address.scheme == "file":
-        address = Address("file", "", os.path.abspath(address.path))
+        address = Address("file", "", absolute(address.path))
         _check_local(storage_options)
     return CoordinatedStorage(address, storage_options, open_plain)
 

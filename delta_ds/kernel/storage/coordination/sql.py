@@ -24,6 +24,7 @@ from delta_ds.conditions.coordination import (
     COORDINATOR_UNAVAILABLE,
 )
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.base.environment import absolute
 from delta_ds.kernel.storage.coordination.coordinator import (
     CommitCoordinator,
     ManagedTable,
@@ -46,7 +47,7 @@ def canonical_location(location: str) -> str:
     """
     address = parse_address(location)
     if address.scheme == "file":
-        return os.path.realpath(address.path)
+        return os.path.realpath(absolute(address.path))
     return str(Address(address.scheme, address.authority, address.path))
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from delta_ds.conditions.coordination import COORDINATOR_OPTION_MISSING, COORDINATOR_UNAVAILABLE
 from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.base.environment import absolute
 from delta_ds.kernel.storage.coordination.sql import SCHEMA, SCHEMA_VERSION, SqlCoordinator
 from delta_ds.kernel.storage.store_options import COORDINATOR_URL, store_options
 
@@ -46,7 +47,7 @@ class SQLiteCoordinator(SqlCoordinator):
             raise COORDINATOR_OPTION_MISSING(
                 option=COORDINATOR_URL, what="for the coordinator sqlite it is the path of its database"
             )
-        self.path = os.path.abspath(given.removeprefix("sqlite://"))
+        self.path = absolute(given.removeprefix("sqlite://"))
 
     def describe(self) -> str:
         return f"the coordinator sqlite at {self.path}"

@@ -1,4 +1,4 @@
-"""Which kind a session is of: for whom pyspark makes columns, types and frames, and who holds its tables.
+"""Which kind a session is of: for whom pyspark makes columns, who holds its tables, whose folder relative paths are of.
 
 pyspark goes by the process: once it has been a client of Spark Connect, `pyspark.sql.functions.col` makes columns of a
 client for everybody. But a process may be client and server at once, as notebooks and tests are with
@@ -6,6 +6,10 @@ client for everybody. But a process may be client and server at once, as noteboo
 the session at hand counts.
 
 Tables are held, and looked up by their names, by this process and its JVM, or by the server.
+
+A relative path is of the folder in which the JVM began, as Spark has it in whatever it reads and writes by itself: the
+processes that it starts are there too. This one may be elsewhere by now, and then a path must not name one table to
+Spark and another one here. A server resolves those of its clients.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from delta_ds.kernel.base.environment import relative_to
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.session_conf import has_catalog
 
@@ -31,12 +36,15 @@ _here = threading.local()
 _installing = threading.Lock()
 
 
-def kind_of(owner: object) -> AbstractContextManager[None]:
+@contextmanager
+def kind_of(owner: object) -> Iterator[None]:
     """Within the block, pyspark makes what belongs to a session, or to the session of a reader or writer.
 
-    It counts for this thread.
+    Relative paths are those of its JVM. It counts for this thread.
     """
-    return _kind(is_connect(owner))
+    connect = is_connect(owner)
+    with _kind(connect), nullcontext() if connect else relative_to(_folder_of_jvm):
+        yield
 
 
 def answers_jvm(owner: _C) -> _C:
@@ -50,10 +58,19 @@ def answers_jvm(owner: _C) -> _C:
 def _in_classic_kind(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def called(*arguments: Any, **keywords: Any) -> Any:
-        with _kind(False):
+        with _kind(False), relative_to(_folder_of_jvm):
             return method(*arguments, **keywords)
 
     return called
+
+
+def _folder_of_jvm() -> str:
+    """Where the JVM of this process began, which is what Hadoop makes relative paths absolute by."""
+    from pyspark import SparkContext
+
+    jvm = SparkContext._jvm
+    assert jvm is not None
+    return str(jvm.java.lang.System.getProperty("user.dir"))
 
 
 def _kind(connect: bool) -> AbstractContextManager[None]:

@@ -7,7 +7,6 @@ have: `spark.sql.catalog.<name>=io.unitycatalog.spark.UCSingleCatalog`.
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from delta_ds.conditions.catalog import (
     INVALID_CATALOG_SETTING,
     UNKNOWN_CATALOG_SETTING,
 )
+from delta_ds.kernel.base.environment import absolute
 from delta_ds.kernel.storage.coordination.coordinator import COORDINATORS
 from delta_ds.spark.base.kinds.session_facts import all_settings
 from delta_ds.spark.session.catalog.coordinated import SQLITE, UNITY, NamedCatalog
@@ -138,7 +138,7 @@ def _catalog(spark: SparkSession, name: str, keys: Mapping[str, str]) -> NamedCa
         raise INVALID_CATALOG_SETTING(setting=prefix + _TYPE, value=kind, known=[*COORDINATORS, FOLDER])
     uri = keys["uri"].strip()
     if kind.lower() == SQLITE:
-        uri = os.path.abspath(uri)
+        uri = absolute(uri)
     catalog = keys.get("catalog", name if kind.lower() == UNITY else "")
     return NamedCatalog(name, kind, uri, keys.get("token", ""), catalog)
 
