@@ -1,4 +1,4 @@
-"""What is around this process: environment variables, each one record, and the folder that relative paths are of."""
+"""What is around this process: environment variables, each one record; the folders of relative paths and of scratch."""
 
 from __future__ import annotations
 
@@ -74,6 +74,13 @@ USER_NAME = EnvironmentVariable(
     "`spark.pydelta.commitInfo.userName` goes before it",
 )
 
+LOCAL_FOLDERS = EnvironmentVariable(
+    "SPARK_LOCAL_DIRS",
+    "",
+    "folders, by commas, of which the first that is there takes temporary files: rows that do not fit into memory, and "
+    "what goes to a store when it is complete. Spark sets it for its tasks; a driver uses the folder of its session in "
+    "`spark.local.dir`",
+)
 UNITY_TOKEN = EnvironmentVariable(
     "DELTA_DS_UNITY_TOKEN",
     "",
@@ -89,6 +96,7 @@ VARIABLES = (
     PROGRESS,
     ORIGIN,
     USER_NAME,
+    LOCAL_FOLDERS,
     UNITY_TOKEN,
 )
 
@@ -119,3 +127,22 @@ def absolute(path: str) -> str:
     if folder is None or os.path.isabs(path):
         return os.path.abspath(path)
     return os.path.abspath(os.path.join(folder(), path))
+
+
+# --- temporary files: where Spark has its own, which may be another disk than that of the system's temporary folder
+
+_of_driver: list[Callable[[], str | None]] = []
+
+
+def ask_driver(provider: Callable[[], str | None]) -> None:
+    """Ask this for the folder of temporary files; None: the process is no driver."""
+    _of_driver[:] = [provider]
+
+
+def scratch_folder() -> str | None:
+    """Where temporary files go: into the folder of the session, or of the task; None for the system's."""
+    told = (provider() for provider in _of_driver)
+    for folder in (*told, *LOCAL_FOLDERS.text().split(",")):
+        if folder and os.path.isdir(folder):
+            return folder
+    return None

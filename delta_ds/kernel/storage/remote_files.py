@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+from delta_ds.kernel.base.environment import scratch_folder
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
@@ -217,7 +219,7 @@ def replace_on_close(
     A stream into the store would be completed by whoever closes it, with half the content after an error.
     """
     with errors():
-        handle, local = tempfile.mkstemp(prefix="delta-ds-")
+        handle, local = tempfile.mkstemp(prefix="delta-ds-", dir=scratch_folder())
     try:
         with RemoteOutput(os.fdopen(handle, "wb"), errors) as stream:
             yield stream  # type: ignore[misc]  # a RawIOBase is what every writer wants of a BinaryIO

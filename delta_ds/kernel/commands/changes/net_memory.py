@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.base.arrow_buffers import integers, mask, numbers
+from delta_ds.kernel.base.environment import scratch_folder
 from delta_ds.kernel.commands.changes.commit import COMMIT_VERSION
 from delta_ds.kernel.commands.changes.key_codes import key_hashes
 from delta_ds.kernel.commands.changes.net import Net, is_event, marked, net_of, reduced
@@ -84,7 +85,8 @@ class NetMemory(AbstractContextManager["NetMemory"]):
 
         import pyarrow as pa
 
-        folder = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="delta-ds-changes-"))
+        made = tempfile.TemporaryDirectory(prefix="delta-ds-changes-", dir=scratch_folder())
+        folder = self._resources.enter_context(made)
         schema = self._rows[0].schema
         for number in range(_FILES):
             path = os.path.join(folder, f"{number}.arrow")

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING
 
+from delta_ds.kernel.base.environment import scratch_folder
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, result_metrics
@@ -190,7 +191,7 @@ def _arrange_on_disk(
     cuts = clustering_sort.cuts_of(
         curve, clustering_sort.sample_rows(plan, curve, sample, threads=threads), files
     )
-    with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-") as name:
+    with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-", dir=scratch_folder()) as name:
         folder = Path(name)
 
         def distribute(group: int) -> None:

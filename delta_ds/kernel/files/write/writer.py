@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from delta_ds.conditions.schema import METADATA_MISMATCH_OF_BATCH
 from delta_ds.kernel.base.arrow_buffers import integers
+from delta_ds.kernel.base.environment import scratch_folder
 from delta_ds.kernel.files.write.columns import file_columns
 from delta_ds.kernel.files.write.partition_files import Output, Partition, PartitionFiles
 from delta_ds.kernel.files.write.partition_split import PartitionIndex
@@ -293,7 +294,7 @@ class PartitionBuffer:
     def _spill(self) -> None:
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="delta_ds-")  # noqa: SIM115 (closed by `close`)
+                self._file = tempfile.TemporaryFile(prefix="delta_ds-", dir=scratch_folder())  # noqa: SIM115 (closed by `close`)
             for number, pieces in self._pieces.items():
                 data = pa.concat_batches(pieces).serialize()
                 self._spilled.setdefault(number, []).append((self._file.tell(), data.size))
@@ -301,7 +302,7 @@ class PartitionBuffer:
             self._file.flush()
         except OSError as error:
             raise cannot_write(
-                f"a temporary file in {tempfile.gettempdir()}", error, NOTHING_COMMITTED
+                f"a temporary file in {scratch_folder() or tempfile.gettempdir()}", error, NOTHING_COMMITTED
             ) from error
         self._pieces, self._rows, self._bytes = {}, 0, 0
 

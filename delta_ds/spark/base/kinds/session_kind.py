@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.kernel.base.environment import relative_to
+from delta_ds.kernel.base.environment import ask_driver, relative_to
 from delta_ds.spark.base.kinds.kind import is_connect
 from delta_ds.spark.base.session_conf import has_catalog
 
@@ -71,6 +71,17 @@ def _folder_of_jvm() -> str:
     jvm = SparkContext._jvm
     assert jvm is not None
     return str(jvm.java.lang.System.getProperty("user.dir"))
+
+
+def _temporary_folder() -> str | None:
+    """The folder of the session of this process in `spark.local.dir`, which goes with it."""
+    # Not of pyspark itself: where only its client is installed, it has none.
+    core = sys.modules.get("pyspark.core.context")
+    context = core.SparkContext._active_spark_context if core is not None else None
+    return None if context is None else str(context._temp_dir)
+
+
+ask_driver(_temporary_folder)
 
 
 def _kind(connect: bool) -> AbstractContextManager[None]:
