@@ -122,6 +122,8 @@ def _set_location(spark: SparkSession, table: OpenTable, location: str) -> None:
     """Let the entry name another table, which has to be of the same columns and partitioning."""
     if table.entry is None:
         raise SET_LOCATION_OF_PATH(table=table.name)
+    metastore = Metastore(Jvm.of(spark))
+    location = metastore.qualified_location([table.entry.schema], location)
     path = stated_path(location)
     try:
         other = open_options(spark, table.name, {"path": path}).snapshot
@@ -130,7 +132,7 @@ def _set_location(spark: SparkSession, table: OpenTable, location: str) -> None:
     now = table.snapshot
     if (now.schema, now.partition_columns) != (other.schema, other.partition_columns):
         raise SET_LOCATION_SCHEMA_MISMATCH(table=table.name, location=location)
-    Metastore(Jvm.of(spark)).move([table.entry.schema], table.entry.name, location)
+    metastore.move([table.entry.schema], table.entry.name, location)
 
 
 def _add_columns(target: DeltaTable, changes: Sequence[_Change]) -> None:

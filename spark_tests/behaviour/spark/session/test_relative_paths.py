@@ -6,6 +6,7 @@ So Spark resolves it in whatever it reads and writes by itself. Without Spark it
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,9 @@ READS: dict[str, Callable[[SparkSession, str], Any]] = {
     "load": lambda spark, path: spark.read.format("pydelta").load(path),
     "path": lambda spark, path: spark.read.format("pydelta").option("path", path).load(),
     "version": lambda spark, path: spark.read.format("pydelta").option("versionAsOf", 0).load(path),
-    "metadata": lambda spark, path: spark.read.format("pydelta").option("metadataColumns", True).load(path),
+    "metadata": lambda spark, path: (
+        spark.read.format("pydelta").option("metadataColumns", "file_path").load(path)
+    ),
     "table": lambda spark, path: spark.read.table(f"pydelta.`{path}`"),
     "function": lambda spark, path: spark.sql(f"SELECT * FROM pydelta('{path}')"),
     "forPath": lambda spark, path: DeltaTable.forPath(spark, path).toDF(),
@@ -61,8 +64,8 @@ def test_a_read_is_of_the_folder_of_the_session(spark: SparkSession, relative: s
 
 
 def _merge(spark: SparkSession, path: str) -> None:
-    table = DeltaTable.forPath(spark, path)
-    table.merge(spark.range(100, 101).alias("s"), "s.id = id").whenNotMatchedInsertAll().execute()
+    table = DeltaTable.forPath(spark, path).alias("t")
+    table.merge(spark.range(100, 101).alias("s"), "s.id = t.id").whenNotMatchedInsertAll().execute()
 
 
 WRITES: dict[str, Callable[[SparkSession, str], Any]] = {
@@ -161,3 +164,20 @@ def test_a_handle_stays_at_its_table_when_the_process_moves_on(
     assert table.toDF().count() == MEANT
     assert table.detail().first()["location"] == f"file:{tmp_path / 'meant' / 'orders'}"
     assert alone.snapshot().scan().count() == OTHER
+
+
+def test_a_location_is_of_the_folder_of_the_schema(spark: SparkSession, relative: str) -> None:
+    for version in (1, 2):
+        spark.sql(
+            f"CREATE TABLE at_{version} USING delta LOCATION 'place_{version}' AS SELECT {version} AS id"
+        )
+    try:
+        places = [spark.sql(f"DESCRIBE DETAIL at_{version}").first()["location"] for version in (1, 2)]
+        spark.sql("ALTER TABLE at_1 SET LOCATION 'place_2'")
+        assert spark.sql("DESCRIBE DETAIL at_1").first()["location"] == places[1] != places[0]
+        assert [row["id"] for row in spark.table("at_1").collect()] == [2]
+    finally:
+        for version in (1, 2):
+            spark.sql(f"DROP TABLE IF EXISTS at_{version}")
+        for place in places:
+            shutil.rmtree(place.removeprefix("file:"))
