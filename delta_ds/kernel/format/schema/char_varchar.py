@@ -6,7 +6,7 @@ Source: Spark, `CharVarcharUtils`; protocol-checklist SCH-RW-02.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS
@@ -170,6 +170,26 @@ def with_settled_declarations(schema: StructType, before: StructType | None) -> 
         What held until now: a field that has lost a length of its own has none, whatever is said above it.
     """
     return StructType(tuple(_settled(f, None if before is None else before.find(f.name)) for f in schema))
+
+
+def declared_lengths(field: StructField) -> dict[tuple[str, ...], tuple[str, int] | None]:
+    """Of each string of a column, by its path in small letters: `char` or `varchar` and its length; None: no length."""
+    return dict(_lengths(field.type, declared_type(field), (field.name.lower(),)))
+
+
+def _lengths(
+    kind: DataType, text: str | None, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, int] | None]]:
+    if isinstance(kind, StructType):
+        for field, own, _ in _said_of_fields(kind, text, StructType()):
+            yield from _lengths(field.type, own, (*path, field.name.lower()))
+    elif isinstance(kind, ArrayType):
+        yield from _lengths(kind.element, of_element(text), (*path, "element"))
+    elif isinstance(kind, MapType):
+        for name, inside, said in zip(("key", "value"), (kind.key, kind.value), of_map(text), strict=True):
+            yield from _lengths(inside, said, (*path, name))
+    elif kind == STRING:
+        yield path, length_limit(text)
 
 
 def _settled(field: StructField, before: StructField | None) -> StructField:
