@@ -192,6 +192,29 @@ def _lengths(
         yield path, length_limit(text)
 
 
+def with_lengths(
+    field: StructField, lengths: Mapping[tuple[str, ...], tuple[str, int] | None]
+) -> StructField:
+    """The column declared with these lengths of its strings, as `declared_lengths` gives them."""
+
+    def spelled(kind: DataType, path: tuple[str, ...]) -> str:
+        if isinstance(kind, StructType):
+            return (
+                "struct<"
+                + ",".join(f"{f.name}:{spelled(f.type, (*path, f.name.lower()))}" for f in kind)
+                + ">"
+            )
+        if isinstance(kind, ArrayType):
+            return f"array<{spelled(kind.element, (*path, 'element'))}>"
+        if isinstance(kind, MapType):
+            return f"map<{spelled(kind.key, (*path, 'key'))},{spelled(kind.value, (*path, 'value'))}>"
+        limit = lengths.get(path) if kind == STRING else None
+        return catalog_name(kind) if limit is None else f"{limit[0]}({limit[1]})"
+
+    text = spelled(field.type, (field.name.lower(),))
+    return with_declared_type(field, text if "char(" in text else None)
+
+
 def _settled(field: StructField, before: StructField | None) -> StructField:
     inside = list(walk(StructType((field,))))
     if not is_nested(field.type) or not any(declared_type(f) for _, f in inside):

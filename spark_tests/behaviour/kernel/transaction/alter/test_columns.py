@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -555,6 +556,44 @@ def test_declared_lengths_follow_the_fields_of_a_struct(make: Make, name: str) -
     log = make(declared(a="varchar(2)", b="string", c="char(3)"), NAME_MAPPING)
     change(log)
     assert schema_of(log).fields[0].metadata.get("__CHAR_VARCHAR_TYPE_STRING") == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "new", "expected"),
+    [
+        ("s.a", None, "struct<a:string,c:char(3),m:map<char(2),varchar(4)>,l:array<varchar(5)>>"),
+        ("s.A", "varchar(8)", "struct<a:varchar(8),c:char(3),m:map<char(2),varchar(4)>,l:array<varchar(5)>>"),
+        (
+            "s.c",
+            "varchar(3)",
+            "struct<a:varchar(2),c:varchar(3),m:map<char(2),varchar(4)>,l:array<varchar(5)>>",
+        ),
+        ("s.m.key", None, "struct<a:varchar(2),c:char(3),m:map<string,varchar(4)>,l:array<varchar(5)>>"),
+        (
+            "s.m.value",
+            "varchar(6)",
+            "struct<a:varchar(2),c:char(3),m:map<char(2),varchar(6)>,l:array<varchar(5)>>",
+        ),
+        ("s.l.element", None, "struct<a:varchar(2),c:char(3),m:map<char(2),varchar(4)>,l:array<string>>"),
+        ("s.a", "varchar(1)", None),
+        ("s.l.element", "char(5)", None),
+        ("s.m.key", "char(1)", None),
+    ],
+)
+def test_lengths_inside_a_column_are_raised_or_given_up(
+    make: Make, column: str, new: str | None, expected: str | None
+) -> None:
+    text = "struct<a:varchar(2),c:char(3),m:map<char(2),varchar(4)>,l:array<varchar(5)>>"
+    inside = struct(a="string", c="string", m=MapType(STRING, STRING), l=ArrayType(STRING))
+    log = make(StructType((StructField("s", inside, True, {"__CHAR_VARCHAR_TYPE_STRING": text}),)))
+    change = functools.partial(alter_column, log, column, data_type=STRING, char_varchar=new)
+    if expected is None:
+        assert refused(log, change) == NARROWER
+        return
+    change()
+    assert schema_of(log) == StructType(
+        (StructField("s", inside, True, {"__CHAR_VARCHAR_TYPE_STRING": expected}),)
+    )
 
 
 def test_rows_are_held_to_the_lengths_of_their_fields_after_a_change(make: Make) -> None:
