@@ -6,7 +6,7 @@ Source: Spark, `CharVarcharUtils`; protocol-checklist SCH-RW-02.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS
@@ -18,7 +18,9 @@ from delta_ds.kernel.format.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    is_nested,
     parse_schema,
+    walk,
 )
 from delta_ds.records import replace
 
@@ -146,6 +148,134 @@ def path_compares_by_bytes(path: Sequence[str], schema: StructType) -> bool:
             return False
         level = field.type
     return True
+
+
+# --- the declared type of a column spells its fields, and follows them
+
+# Names with these cannot be told apart in the text of a declared type, which quotes nothing.
+_SYNTAX = frozenset("<>(),:`")
+
+
+def with_settled_declarations(schema: StructType, before: StructType | None) -> StructType:
+    """The schema whose declared types name the fields of their columns, all of them, in their order.
+
+    The declared type of a struct is read by position. After a field was added, dropped, moved or renamed, the text
+    that was right before it would give its lengths to other fields, or to none.
+
+    Parameters
+    ----------
+    schema
+        With the declared types of before the change.
+    before
+        What held until now: a field that has lost a length of its own has none, whatever is said above it.
+    """
+    return StructType(tuple(_settled(f, None if before is None else before.find(f.name)) for f in schema))
+
+
+def declared_lengths(field: StructField) -> dict[tuple[str, ...], tuple[str, int] | None]:
+    """Of each string of a column, by its path in small letters: `char` or `varchar` and its length; None: no length."""
+    return dict(_lengths(field.type, declared_type(field), (field.name.lower(),)))
+
+
+def _lengths(
+    kind: DataType, text: str | None, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, int] | None]]:
+    if isinstance(kind, StructType):
+        for field, own, _ in _said_of_fields(kind, text, StructType()):
+            yield from _lengths(field.type, own, (*path, field.name.lower()))
+    elif isinstance(kind, ArrayType):
+        yield from _lengths(kind.element, of_element(text), (*path, "element"))
+    elif isinstance(kind, MapType):
+        for name, inside, said in zip(("key", "value"), (kind.key, kind.value), of_map(text), strict=True):
+            yield from _lengths(inside, said, (*path, name))
+    elif kind == STRING:
+        yield path, length_limit(text)
+
+
+def with_lengths(
+    field: StructField, lengths: Mapping[tuple[str, ...], tuple[str, int] | None]
+) -> StructField:
+    """The column declared with these lengths of its strings, as `declared_lengths` gives them."""
+
+    def spelled(kind: DataType, path: tuple[str, ...]) -> str:
+        if isinstance(kind, StructType):
+            return (
+                "struct<"
+                + ",".join(f"{f.name}:{spelled(f.type, (*path, f.name.lower()))}" for f in kind)
+                + ">"
+            )
+        if isinstance(kind, ArrayType):
+            return f"array<{spelled(kind.element, (*path, 'element'))}>"
+        if isinstance(kind, MapType):
+            return f"map<{spelled(kind.key, (*path, 'key'))},{spelled(kind.value, (*path, 'value'))}>"
+        limit = lengths.get(path) if kind == STRING else None
+        return catalog_name(kind) if limit is None else f"{limit[0]}({limit[1]})"
+
+    text = spelled(field.type, (field.name.lower(),))
+    return with_declared_type(field, text if "char(" in text else None)
+
+
+def _settled(field: StructField, before: StructField | None) -> StructField:
+    inside = list(walk(StructType((field,))))
+    if not is_nested(field.type) or not any(declared_type(f) for _, f in inside):
+        return field
+    if any(not _SYNTAX.isdisjoint(f.name) for _, f in inside[1:]):
+        return field
+    settled, spelled = _declared_anew(field, declared_type(field), before)
+    return with_declared_type(settled, spelled if "char(" in spelled else None)
+
+
+def _declared_anew(
+    field: StructField, text: str | None, before: StructField | None
+) -> tuple[StructField, str]:
+    """A field declared anew, where it was, with all fields inside; and how it is declared."""
+    kind, spelled = _spelled(field.type, text, None if before is None else before.type)
+    own = spelled if declared_type(field) is not None and "char(" in spelled else None
+    return with_declared_type(replace(field, type=kind), own), spelled
+
+
+def _spelled(kind: DataType, text: str | None, before: DataType | None) -> tuple[DataType, str]:
+    """A type whose fields inside are declared anew, and how it is declared itself."""
+    if isinstance(kind, StructType):
+        said = _said_of_fields(kind, text, before if isinstance(before, StructType) else StructType())
+        anew = [_declared_anew(*each) for each in said]
+        spelled = ",".join(f"{field.name}:{part}" for field, part in anew)
+        return StructType(tuple(field for field, _ in anew)), f"struct<{spelled}>"
+    if isinstance(kind, ArrayType):
+        old = before.element if isinstance(before, ArrayType) else None
+        element, spelled = _spelled(kind.element, of_element(text), old)
+        return replace(kind, element=element), f"array<{spelled}>"
+    if isinstance(kind, MapType):
+        olds = (before.key, before.value) if isinstance(before, MapType) else (None, None)
+        texts = of_map(text)
+        key, first = _spelled(kind.key, texts[0], olds[0])
+        value, second = _spelled(kind.value, texts[1], olds[1])
+        return replace(kind, key=key, value=value), f"map<{first},{second}>"
+    return kind, text if kind == STRING and text and length_limit(text) else catalog_name(kind)
+
+
+def _said_of_fields(
+    struct: StructType, text: str | None, before: StructType
+) -> list[tuple[StructField, str | None, StructField | None]]:
+    """Each field, how it was declared, and the field of that name until now."""
+    above = _declared_fields(text)
+    news = [f for f in struct if f.name.lower() not in above]
+    gone = above.keys() - {f.name.lower() for f in struct}
+    if len(news) == len(gone) == 1:
+        # Renamed.
+        above[news[0].name.lower()] = above[next(iter(gone))]
+    said: list[tuple[StructField, str | None, StructField | None]] = []
+    for field in struct:
+        old, own = before.find(field.name), declared_type(field)
+        lost = own is None and old is not None and declared_type(old) is not None
+        said.append((field, own if own or lost else above.get(field.name.lower()), old))
+    return said
+
+
+def _declared_fields(text: str | None) -> dict[str, str]:
+    """The declared types in a declared struct type, by the names of its fields in small letters."""
+    parts = [part.partition(":") for part in _parts(text, "struct")] if text else []
+    return {name.strip().lower(): kind for name, _, kind in parts if kind}
 
 
 # --- strings of `char(n)` are padded with blanks to n characters when they are read, as Spark does

@@ -26,7 +26,13 @@ from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.kernel.format.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.format.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.format.operations import CHANGE_COLUMN, CHANGE_COLUMNS
-from delta_ds.kernel.format.schema.char_varchar import declared_type, length_limit, with_declared_type
+from delta_ds.kernel.format.schema.char_varchar import (
+    declared_lengths,
+    declared_type,
+    length_limit,
+    with_declared_type,
+    with_lengths,
+)
 from delta_ds.kernel.format.schema.column_paths import (
     Path,
     find,
@@ -231,12 +237,10 @@ def plan_type_change(
     """The change of a column's type; None where it has it already."""
     path, field = resolve(state.schema, column, state.table)
     _refuse_identity(state, path, field)
-    if str(field.type) == str(data_type) and (field.type != STRING or declared_type(field) == char_varchar):
-        return None
     if field.type == STRING == data_type:
-        if not _allows(declared_type(field), char_varchar):
-            raise _unsupported(state, path, field, char_varchar or "string", NOT_SUPPORTED_CHANGE_COLUMN)
-        return _plan_field_replacement(state, path, with_declared_type(field, char_varchar))
+        return _plan_length_change(state, path, field, char_varchar)
+    if str(field.type) == str(data_type):
+        return None
     if field.type != VOID:
         _check_widening(state, path, field, data_type)
     check_unused(state.schema, state.properties, path, state.table, change="changed to another type")
@@ -249,6 +253,26 @@ def plan_type_change(
     preview = state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None
     schema = record_changes(change.metadata.schema, state.schema, table_version=preview)
     return replace(change, metadata=with_schema(state.metadata, schema))
+
+
+def _plan_length_change(
+    state: TableState, path: Path, field: StructField, declared: str | None
+) -> SchemaChange | None:
+    """Another length of a string, which is in the declared type of its column also where it is nested there."""
+    at = tuple(name.lower() for name in path)
+    lengths = {at: length for f in state.schema for at, length in declared_lengths(f).items()}
+    before, after = lengths.get(at), length_limit(declared)
+    if before == after:
+        return None
+    if not _allows(before, after):
+        raise _unsupported(state, path, field, declared or "string", NOT_SUPPORTED_CHANGE_COLUMN)
+    own = None if len(path) > 1 and declared_type(field) is None else declared
+    change = _plan_field_replacement(state, path, with_declared_type(field, own))
+    columns = (
+        with_lengths(f, {**lengths, at: after}) if f.name == path[0] and len(path) > 1 else f
+        for f in change.metadata.schema
+    )
+    return replace(change, metadata=with_schema(change.metadata, StructType(tuple(columns))))
 
 
 def _check_widening(state: TableState, path: Path, field: StructField, new: DataType) -> None:
@@ -266,12 +290,11 @@ def _check_widening(state: TableState, path: Path, field: StructField, new: Data
     )
 
 
-def _allows(old: str | None, new: str | None) -> bool:
+def _allows(before: tuple[str, int] | None, after: tuple[str, int] | None) -> bool:
     """Whether every string within one limit is within the other."""
-    if new is None:
+    if after is None:
         return True
-    before, after = length_limit(old), length_limit(new)
-    if before is None or after is None:
+    if before is None:
         return False
     if after[0] == "char":
         return before == after

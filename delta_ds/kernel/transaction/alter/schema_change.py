@@ -24,6 +24,7 @@ from delta_ds.kernel.format.expressions.dependents import check_generated_type, 
 from delta_ds.kernel.format.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.format.operations import REPLACE_COLUMNS, Operation
 from delta_ds.kernel.format.properties import DATA_SKIPPING_STATS_COLUMNS
+from delta_ds.kernel.format.schema.char_varchar import declared_lengths, declared_type, with_declared_type
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.format.schema.evolution import can_widen, record_changes, without_changes
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT, EXISTS_DEFAULT, IDENTITY_PREFIX
@@ -189,7 +190,8 @@ _Refusal = Callable[[str], UnsupportedOperationError]
 def replace_columns(log: TableLog, columns: StructType) -> int:
     """Give a table other columns: in another order, with other comments, more of them, nullable ones.
 
-    Without column mapping none can be left out. What a column has beside its type, comment and nullability stays.
+    Without column mapping none can be left out. What a column has beside its type, comment and nullability stays, the
+    length of a string among it, where the new columns say none.
 
     Parameters
     ----------
@@ -206,8 +208,9 @@ def replace_columns(log: TableLog, columns: StructType) -> int:
     Raises
     ------
     UnsupportedOperationError
-        A column would be lost, become NOT NULL or get a type that it cannot be widened to; a new column is NOT NULL or
-        has a default; the table has identity columns, or is clustered by a column that is left out.
+        A column would be lost, become NOT NULL, or get another length or a type that it cannot be widened to; a new
+        column is NOT NULL or has a default; the table has identity columns, or is clustered by a column that is left
+        out.
     SchemaError
         Names no table may have; an expression of the table uses a column that is left out.
     """
@@ -249,7 +252,7 @@ def replace_columns_of_empty(log: TableLog, columns: StructType) -> int:
 def plan_columns_of_empty(state: TableState, columns: StructType) -> SchemaChange:
     """The change that `replace_columns_of_empty` commits."""
     _check_no_identity(state)
-    changed = _changed(state.schema, columns)
+    changed = _changed(state.schema, columns, lengths=True)
     assert isinstance(changed, StructType)
     # No file has a name or a type from before.
     named = zip(changed, columns, strict=True)
@@ -283,6 +286,7 @@ def plan_replaced_columns(state: TableState, columns: StructType) -> SchemaChang
         )
 
     _check_type(state, old, columns, (), refused)
+    _check_lengths(old, columns, refused)
     schema = _changed(old, columns)
     assert isinstance(schema, StructType)
     if state.widens_types:
@@ -331,6 +335,15 @@ def _check_fields(state: TableState, old: StructType, new: StructType, path: Pat
         _check_droppable(state, (*path, field.name))
 
 
+def _check_lengths(old: StructType, new: StructType, refused: _Refusal) -> None:
+    """Refuse another length of a string; where none is said, the column keeps its own."""
+    before = {path: limit for field in old for path, limit in declared_lengths(field).items()}
+    for path, limit in ((p, at) for field in new for p, at in declared_lengths(field).items()):
+        if limit is not None and before.get(path, limit) != limit:
+            words = ["string" if at is None else f"{at[0]}({at[1]})" for at in (before[path], limit)]
+            raise refused(f"{show(path)} cannot be changed from {words[0]} to {words[1]}: use ALTER COLUMN")
+
+
 def _check_nulls(before: bool, after: bool, path: Path, refused: _Refusal) -> None:
     if before and not after:
         raise refused(f"{show(path)} would become NOT NULL, and its rows may have nulls")
@@ -353,21 +366,25 @@ def _check_droppable(state: TableState, path: Path) -> None:
         )
 
 
-def _changed(old: DataType, new: DataType) -> DataType:
-    """The new type, with all that the old one has beside types, comments and nullability of fields."""
+def _changed(old: DataType, new: DataType, lengths: bool = False) -> DataType:
+    """The new type, with all that the old one has beside types, comments and nullability of fields.
+
+    Lengths of strings stay too, unless `lengths` says that those of the new type count.
+    """
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        return replace(old, element=_changed(old.element, new.element))
+        return replace(old, element=_changed(old.element, new.element, lengths))
     if isinstance(old, MapType) and isinstance(new, MapType):
-        return replace(old, key=_changed(old.key, new.key), value=_changed(old.value, new.value))
+        key, value = _changed(old.key, new.key, lengths), _changed(old.value, new.value, lengths)
+        return replace(old, key=key, value=value)
     if isinstance(old, StructType) and isinstance(new, StructType):
-        return StructType(tuple(_changed_field(old.find(field.name), field) for field in new))
+        return StructType(tuple(_changed_field(old.find(field.name), field, lengths) for field in new))
     return new
 
 
-def _changed_field(old: StructField | None, new: StructField) -> StructField:
+def _changed_field(old: StructField | None, new: StructField, lengths: bool) -> StructField:
     if old is None:
         return new
     comment = {"comment": new.metadata["comment"]} if "comment" in new.metadata else {}
-    return replace(
-        old, type=_changed(old.type, new.type), nullable=new.nullable, metadata={**old.metadata, **comment}
-    )
+    kind, metadata = _changed(old.type, new.type, lengths), {**old.metadata, **comment}
+    changed = replace(old, type=kind, nullable=new.nullable, metadata=metadata)
+    return with_declared_type(changed, declared_type(new)) if lengths else changed

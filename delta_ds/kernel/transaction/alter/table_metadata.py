@@ -32,6 +32,7 @@ from delta_ds.kernel.format.properties import (
     ROW_ID_COLUMN,
     ROW_TRACKING_SUSPENDED,
 )
+from delta_ds.kernel.format.schema.char_varchar import with_settled_declarations
 from delta_ds.kernel.format.schema.column_mapping import assign, assign_nested, highest_id
 from delta_ds.kernel.format.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.format.schema.new_schema import CHANGE_COLUMNS, INVALID_NAME_CHARACTERS
@@ -77,7 +78,7 @@ def finalize_metadata(
     DeltaError
         Naming the property or column in the way; nothing was written.
     """
-    new = compatibility.settled(new, old, table)
+    new = _with_declared_types(compatibility.settled(new, old, table), old)
     _check_change_feed(new, table)
     _check_stats_columns(new, table)
     _check_shredding(new, old, table)
@@ -118,6 +119,13 @@ def with_metadata(
     after = replace(state, metadata=metadata, protocol=upgrade_protocol(state.protocol, metadata, features))
     after.check_writable()
     return after
+
+
+def _with_declared_types(new: Metadata, old: Metadata | None) -> Metadata:
+    if old is not None and new.schema_string == old.schema_string:
+        return new
+    schema = with_settled_declarations(new.schema, None if old is None else old.schema)
+    return new if schema == new.schema else replace(new, schema_string=schema_to_json(schema))
 
 
 def _check_change_feed(new: Metadata, table: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.actions import Metadata, Protocol
 from delta_ds.kernel.format.features import VARIANT_TYPE
+from delta_ds.kernel.format.schema.char_varchar import with_settled_declarations
 from delta_ds.kernel.format.schema.column_mapping import assign, strip
 from delta_ds.kernel.format.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.format.schema.types import (
@@ -545,3 +547,105 @@ def test_identity_columns_change_their_comment_name_and_place_only(make: Make) -
     alter_column(log, "i", comment="x", first=True)
     rename_column(log, "i", "ii")
     assert schema_of(log).fields[0] == StructField("ii", LONG, True, {**metadata, "comment": "x"})
+
+
+def declared(**fields: str) -> StructType:
+    """A column `s` of strings with these declared types, as Spark describes it: all of them at the column."""
+    inside = ",".join(f"{name}:{kind}" for name, kind in fields.items())
+    text = StructType(tuple(StructField(name, STRING) for name in fields))
+    return StructType((StructField("s", text, True, {"__CHAR_VARCHAR_TYPE_STRING": f"struct<{inside}>"}),))
+
+
+def to_s(log: DeltaLog, field: StructField, first: bool = False) -> int:
+    return add_columns(log, StructType((field,)), first, parent="s")
+
+
+LIMITED_CHANGES: dict[str, tuple[Callable[[DeltaLog], object], str | None]] = {
+    "added": (lambda log: to_s(log, StructField("n", LONG)),
+              "struct<a:varchar(2),b:string,c:char(3),n:bigint>"),
+    "added in front": (lambda log: to_s(log, StructField("n", LONG), first=True),
+                       "struct<n:bigint,a:varchar(2),b:string,c:char(3)>"),
+    "added with a limit": (
+        lambda log: to_s(log, StructField("n", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"})),
+        "struct<a:varchar(2),b:string,c:char(3),n:char(4)>"),
+    "moved": (lambda log: alter_column(log, "s.b", first=True), "struct<b:string,a:varchar(2),c:char(3)>"),
+    "renamed": (lambda log: rename_column(log, "s.a", "z"), "struct<z:varchar(2),b:string,c:char(3)>"),
+    "dropped": (lambda log: drop_columns(log, ["s.b"]), "struct<a:varchar(2),c:char(3)>"),
+    "dropped with all limits": (lambda log: drop_columns(log, ["s.a", "s.c"]), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIMITED_CHANGES)
+def test_declared_lengths_follow_the_fields_of_a_struct(make: Make, name: str) -> None:
+    change, expected = LIMITED_CHANGES[name]
+    log = make(declared(a="varchar(2)", b="string", c="char(3)"), NAME_MAPPING)
+    change(log)
+    assert schema_of(log).fields[0].metadata.get("__CHAR_VARCHAR_TYPE_STRING") == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "new", "expected"),
+    [
+        ("s.a", None, "struct<a:string,c:char(3),m:map<char(2),varchar(4)>,l:array<varchar(5)>>"),
+        ("s.A", "varchar(8)", "struct<a:varchar(8),c:char(3),m:map<char(2),varchar(4)>,l:array<varchar(5)>>"),
+        (
+            "s.c",
+            "varchar(3)",
+            "struct<a:varchar(2),c:varchar(3),m:map<char(2),varchar(4)>,l:array<varchar(5)>>",
+        ),
+        ("s.m.key", None, "struct<a:varchar(2),c:char(3),m:map<string,varchar(4)>,l:array<varchar(5)>>"),
+        (
+            "s.m.value",
+            "varchar(6)",
+            "struct<a:varchar(2),c:char(3),m:map<char(2),varchar(6)>,l:array<varchar(5)>>",
+        ),
+        ("s.l.element", None, "struct<a:varchar(2),c:char(3),m:map<char(2),varchar(4)>,l:array<string>>"),
+        ("s.a", "varchar(1)", None),
+        ("s.l.element", "char(5)", None),
+        ("s.m.key", "char(1)", None),
+    ],
+)
+def test_lengths_inside_a_column_are_raised_or_given_up(
+    make: Make, column: str, new: str | None, expected: str | None
+) -> None:
+    text = "struct<a:varchar(2),c:char(3),m:map<char(2),varchar(4)>,l:array<varchar(5)>>"
+    inside = struct(a="string", c="string", m=MapType(STRING, STRING), l=ArrayType(STRING))
+    log = make(StructType((StructField("s", inside, True, {"__CHAR_VARCHAR_TYPE_STRING": text}),)))
+    change = functools.partial(alter_column, log, column, data_type=STRING, char_varchar=new)
+    if expected is None:
+        assert refused(log, change) == NARROWER
+        return
+    change()
+    assert schema_of(log) == StructType(
+        (StructField("s", inside, True, {"__CHAR_VARCHAR_TYPE_STRING": expected}),)
+    )
+
+
+def test_rows_are_held_to_the_lengths_of_their_fields_after_a_change(make: Make) -> None:
+    log = make(declared(a="varchar(2)", b="string"))
+    alter_column(log, "s.b", first=True)
+    to_s(log, StructField("n", LONG))
+    log.write(pa.table({"s": [{"b": "as long as may be", "a": "ab", "n": 1}]}))
+    with pytest.raises(DeltaError, match=r'Value "abc" exceeds char/varchar type length limitation'):
+        log.write(pa.table({"s": [{"b": "b", "a": "abc", "n": 1}]}))
+    log.write(pa.table({"s": [{"b": "b", "a": "a", "n": 1, "new": 5}]}), options={"mergeSchema": "true"})
+    with pytest.raises(DeltaError, match=r'Value "abc" exceeds char/varchar type length limitation'):
+        log.write(pa.table({"s": [{"b": "b", "a": "abc", "n": 1, "new": 5}]}))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdefg"), st.sampled_from(["varchar(2)", "char(3)", "string"]), min_size=1
+    ),
+    st.data(),
+)
+@settings(max_examples=examples(60))
+def test_moving_fields_keeps_the_length_of_each(fields: dict[str, str], data: st.DataObject) -> None:
+    before = declared(**fields)
+    order = data.draw(st.permutations(list(fields)))
+    column = before.fields[0]
+    moved = StructType((replace(column, type=StructType(tuple(StructField(n, STRING) for n in order))),))
+    settled = with_settled_declarations(moved, before)
+    limited = any(kind != "string" for kind in fields.values())
+    assert settled == (declared(**{n: fields[n] for n in order}) if limited else
+                       StructType((replace(moved.fields[0], metadata={}),)))  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError
 from delta_ds.kernel.format.schema.column_mapping import strip
+from delta_ds.kernel.format.schema.field_metadata import CHAR_VARCHAR_TYPE
 from delta_ds.kernel.format.schema.types import (
     INTEGER,
     LONG,
@@ -93,6 +94,34 @@ def test_what_would_lose_rows_or_change_types_is_refused(
     assert log.snapshot().version == 0
 
 
+def limited(length: str | None, inside: str) -> StructType:
+    """A column `v` with a length, or none, and a struct with one."""
+    own = {} if length is None else {CHAR_VARCHAR_TYPE: length}
+    held = StructField("s", struct(a="string"), metadata={CHAR_VARCHAR_TYPE: f"struct<a:{inside}>"})
+    return StructType((StructField("v", STRING, metadata=own), held))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "details"),
+    [
+        (limited("varchar(9)", "char(2)"), r"from varchar\(5\) to varchar\(9\)"),
+        (limited("varchar(5)", "char(3)"), r"from char\(2\) to char\(3\)"),
+    ],
+)
+def test_another_length_is_refused(tmp_path: Path, wanted: StructType, details: str) -> None:
+    log = made(tmp_path, limited("varchar(5)", "char(2)"))
+    with pytest.raises(DeltaError, match=details) as caught:
+        replace_columns(log, wanted)
+    assert (caught.value.condition, log.snapshot().version) == (REFUSED, 0)
+
+
+def test_a_length_that_is_not_said_stays(tmp_path: Path) -> None:
+    log = made(tmp_path, limited("varchar(5)", "char(2)"))
+    replace_columns(log, struct(s=struct(a="string", b="long"), v="string"))
+    told = {field.name: field.metadata[CHAR_VARCHAR_TYPE] for field in log.snapshot().schema}
+    assert told == {"v": "varchar(5)", "s": "struct<a:char(2),b:bigint>"}
+
+
 def test_columns_are_left_out_with_column_mapping_unless_something_needs_them(tmp_path: Path) -> None:
     log = made(tmp_path, TABLE, properties={**MAPPED, "delta.constraints.c": "s.a > 0"}, cluster_by=["id"])
     with pytest.raises(DeltaError, match="CHECK constraint"):
@@ -162,6 +191,11 @@ class TestOfEmpty:
         assert last_commit(log)[0] == "REPLACE COLUMNS"
         log.write(pa.table({"ID": ["a"], "n": [1.5]}), mode="append")
         assert log.snapshot().scan().to_arrow().to_pylist() == [{"ID": "a", "n": 1.5}]
+
+    def test_lengths_are_those_that_are_said(self, tmp_path: Path) -> None:
+        log = made(tmp_path, limited("varchar(5)", "char(2)"))
+        replace_columns_of_empty(log, limited(None, "varchar(7)"))
+        assert schema_of(log) == limited(None, "varchar(7)")
 
     @pytest.mark.parametrize("properties", [{}, MAPPED])
     def test_a_table_with_files_keeps_its_columns(self, tmp_path: Path, properties: dict[str, str]) -> None:
