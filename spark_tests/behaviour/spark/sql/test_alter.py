@@ -44,6 +44,22 @@ def test_replaced_columns_keep_their_values(spark: SparkSession, table: str) -> 
     assert caught.value.getCondition() == "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
 
 
+def test_lengths_hold_for_their_fields_after_a_change(spark: SparkSession, tmp_path: Path) -> None:
+    table = f"delta.`{tmp_path}/t`"
+    spark.sql(f"CREATE TABLE {table} (a VARCHAR(3), s STRUCT<v: VARCHAR(2), n: STRING>) USING delta")
+    with pytest.raises(PySparkException) as caught:
+        spark.sql(f"ALTER TABLE {table} REPLACE COLUMNS (a VARCHAR(9), s STRUCT<v: VARCHAR(2), n: STRING>)")
+    assert caught.value.getCondition() == "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN s.n FIRST")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN s.w CHAR(2)")
+    spark.sql(f"INSERT INTO {table} VALUES ('abc', named_struct('n', 'any length', 'v', 'ab', 'w', 'x'))")
+    for too_long in ("'n', 'n', 'v', 'abc', 'w', 'x'", "'n', 'n', 'v', 'ab', 'w', 'xyz'"):
+        with pytest.raises(PySparkException) as caught:
+            spark.sql(f"INSERT INTO {table} VALUES ('abc', named_struct({too_long}))")
+        assert caught.value.getCondition() == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    assert spark.sql(f"SELECT s.n, s.v, s.w FROM {table}").collect() == [("any length", "ab", "x ")]
+
+
 def test_columns_altered_by_one_statement_are_one_commit(spark: SparkSession, table: str) -> None:
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN a COMMENT 'one', b COMMENT 'two'")
     operation, parameters = last(spark, table)
