@@ -236,7 +236,8 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 .venv-clients/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyhive[hive_pure_sasl]==0.7.*" "sqlalchemy>=2" pytest hypothesis
+	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyhive[hive-pure-sasl]==0.7.*" "sqlalchemy>=2" pytest hypothesis
+	.venv-clients/bin/python -c "import pyhive.hive, sqlalchemy"
 	@touch $@
 
 # Without pyspark, which this package asks pip for: pyspark-client has a part of the same modules.
