@@ -19,8 +19,7 @@ from delta_ds.kernel.format.actions import Action, DomainMetadata
 from delta_ds.kernel.format.iceberg_compatibility import writes_metadata
 from delta_ds.kernel.format.operations import operation_named
 from delta_ds.kernel.format.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
-from delta_ds.kernel.format.protocol_checks import check_managed
-from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.format.table_state import TableState, check_managed
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_write import writer

@@ -23,7 +23,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.vacuum.command import exactly_needed
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
 from delta_ds.kernel.files.scan.skipping import part_filter
-from delta_ds.kernel.files.write.live_adds import with_statistics_text
+from delta_ds.kernel.files.write.live_actions import with_statistics_text
 from delta_ds.kernel.format.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.file_selection import select
