@@ -43,11 +43,10 @@ from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.frames import frame_of, run_tasks, tasks_counted, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info, use_txn
 from delta_ds.spark.base.schema import quoted
-from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
+from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files, staging
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.explain import begin_explained, end_if_explained
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.shipping import bring_package
 

@@ -50,6 +50,7 @@ from delta_ds.spark.session.catalog.tables import (
     scanned,
     table_held,
 )
+from delta_ds.spark.session.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.client_calls import answer_call
@@ -66,7 +67,6 @@ from delta_ds.spark.sql.show import (
     show_partitions,
 )
 from delta_ds.spark.sql.statements import columns_of, execute
-from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name
 
 if TYPE_CHECKING:

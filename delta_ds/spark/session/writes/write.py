@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.transaction.write.intent import WriteIntent
-    from delta_ds.spark.engines.seam.writes import Writes
+    from delta_ds.spark.engines.seam.engine import Writes
 
 
 class Replacement(Protocol):
