@@ -18,11 +18,13 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.conditions.schema import INVALID_PARTITION_COLUMN_TYPE, PARTITION_VALUE_NOT_TEXT
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.expressions.arrays import plain_array
 from delta_ds.kernel.format.expressions.moments import DAY_US, clock_text, date_text, local_text
 from delta_ds.kernel.format.expressions.temporal import parse_date, parse_timestamp
 from delta_ds.kernel.format.expressions.zones import local_micros
 from delta_ds.kernel.format.schema.types import (
+    BINARY,
     STRING,
     DataType,
     DecimalType,
@@ -185,6 +187,24 @@ def log_text(data_type: DataType) -> Text:
     if name not in _LOG_TEXT:
         raise INVALID_PARTITION_COLUMN_TYPE(data_type=data_type)
     return _LOG_TEXT[name]
+
+
+def text_in_log(
+    text: str | None, data_type: DataType, refused: Callable[[], DeltaError], timezone: str = "UTC"
+) -> str | None:
+    """The text of a folder as the log has its value: read and written again, so that texts of one value are one partition.
+
+    Parameters
+    ----------
+    refused
+        The error for a text that is no value of the type.
+    """
+    if not text or data_type in (STRING, BINARY):
+        return text or None
+    value = parse(plain_array([text], STRING), data_type, timezone)
+    if value.null_count:
+        raise refused()
+    return log_text(data_type)(distinct_form(value, data_type)[0].as_py())
 
 
 def directory_text(data_type: DataType, timezone_name: str) -> Text | None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.files.write.footer_statistics import FooterStatistics
 from delta_ds.kernel.files.write.write_spec import WriteSpec, encode, list_written_files
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.schema.column_mapping import physical_name
-from delta_ds.kernel.format.schema.types import BINARY, STRING, TIMESTAMP, StructField
-from delta_ds.kernel.format.values import partition_folders, partition_values
-from delta_ds.kernel.format.values.partition_values import Text, distinct_form, log_text
+from delta_ds.kernel.format.schema.types import TIMESTAMP, StructField
+from delta_ds.kernel.format.values import partition_folders
+from delta_ds.kernel.format.values.partition_values import text_in_log
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass
 
@@ -118,7 +118,8 @@ class _Partitions:
         fields = {field.name: field for field in plan.schema}
         self._plan = plan
         self._folder = folder.strip("/")
-        self._columns = [_Column(fields[name], plan) for name in plan.partition_columns]
+        self._fields = [fields[name] for name in plan.partition_columns]
+        self._columns = [physical_name(field, plan.mapping_mode) for field in self._fields]
         self._known: dict[str, dict[str, str | None]] = {}
 
     def values(self, path: str) -> dict[str, str | None]:
@@ -138,33 +139,22 @@ class _Partitions:
     def _values(self, directory: str) -> dict[str, str | None]:
         below = directory.removeprefix(self._folder).strip("/")
         values = partition_folders.parse(below.split("/")) if below else []
-        names, columns = [name for name, _ in values], [column.name for column in self._columns]
-        if names != columns:
-            raise DataFileError(f"it lies in a folder of {names} instead of the partition columns {columns}")
-        return {c.name: c.text(text) for c, (_, text) in zip(self._columns, values, strict=True)}
-
-
-class _Column:
-    """One partition column."""
-
-    def __init__(self, field: StructField, plan: WriteSpec) -> None:
-        self.name = physical_name(field, plan.mapping_mode)
-        self._field = field
-        self._log_text: Text = log_text(field.type)
-
-    def text(self, text: str | None) -> str | None:
-        """A value as the log has it, from its text in a folder's name; None for null.
-
-        Read and written again, so that two texts of one value are not two partitions.
-        """
-        if not text:
-            return None
-        kind = self._field.type
-        if kind in (STRING, BINARY):
-            return text
-        value = partition_values.parse(array_of([text], STRING), kind)
-        if value.null_count or (kind == TIMESTAMP and not _ZONED.search(text)):
+        names = [name for name, _ in values]
+        if names != self._columns:
             raise DataFileError(
-                f"the folder of partition column {self._field.name} says {text!r}, which is no {kind}"
+                f"it lies in a folder of {names} instead of the partition columns {self._columns}"
             )
-        return self._log_text(distinct_form(value, kind)[0].as_py())
+        return {
+            name: _text(field, text)
+            for name, field, (_, text) in zip(self._columns, self._fields, values, strict=True)
+        }
+
+
+def _text(field: StructField, text: str | None) -> str | None:
+    """A value as the log has it, from its text in a folder's name, which has the zone of an instant."""
+    refused = partial(
+        DataFileError, f"the folder of partition column {field.name} says {text!r}, which is no {field.type}"
+    )
+    if text and field.type == TIMESTAMP and not _ZONED.search(text):
+        raise refused()
+    return text_in_log(text, field.type, refused)

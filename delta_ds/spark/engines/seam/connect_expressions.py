@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from delta_ds.conditions.dml import UNSUPPORTED_SUBQUERY
-from delta_ds.kernel.format.expressions.tree import (
-    Expression,
-    columns,
-    without_qualifier,
-)
+from delta_ds.kernel.format.expressions.tree import Expression, columns, without_qualifier
 from delta_ds.kernel.format.options.settings import ANSI
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
@@ -51,9 +47,8 @@ class ConnectExpressions:
         *,
         predicate: bool,
     ) -> list[Resolved] | None:
-        for source in sources:
-            if predicate and _has_subquery(source):
-                raise scope.refuse(UNSUPPORTED_SUBQUERY, source)
+        if predicate and (queries := [source for source in sources if _has_subquery(source)]):
+            raise scope.refuse(UNSUPPORTED_SUBQUERY, queries[0])
         spelled = tuple(source if isinstance(source, str) else id(source) for source in sources)
         found = scope.cache.find(
             (scope.label, scope.clause, predicate, spelled), partial(_asked, scope, columns, predicate)
@@ -181,7 +176,7 @@ def _placed(
         return Resolved(column, kind, source_text(source), source)
     name = f"{HIDDEN}value_{scope.label}_{len(scope.projections)}"
     scope.projections[name] = column
-    return Resolved(F.col(name), kind, source_text(source), source, name)
+    return Resolved(F.col(name), kind, source_text(source), source)
 
 
 def _has_subquery(source: Any) -> bool:
@@ -377,7 +372,7 @@ def _beneath_alias(frame: Any, name: str, table: int) -> tuple[str, list[int]]:
     alias = first.strip("`").lower()
     found = [
         message.common.plan_id
-        for message in _messages(frame._plan.plan(frame.sparkSession.client))
+        for message in _messages(_tree_of(frame))
         if message.DESCRIPTOR.name == "Relation"
         and message.subquery_alias.alias.lower() == alias
         and table in _plans_in(message)
@@ -389,21 +384,17 @@ def _beneath_alias(frame: Any, name: str, table: int) -> tuple[str, list[int]]:
 
 
 def _plans_in(tree: Any) -> set[int]:
-    return {
-        message.plan_id
-        for message in _messages(tree)
-        if message.DESCRIPTOR.name == _PLAN and message.HasField("plan_id")
-    }
+    relations = (message for message in _messages(tree) if message.DESCRIPTOR.name == _PLAN)
+    return {relation.plan_id for relation in relations if relation.HasField("plan_id")}
 
 
 def plans_of(frames: Iterable[DataFrame | str]) -> set[int]:
     """The ids of the plans of frames of a client, and of those that they are made of."""
-    trees = (
-        frame._plan.plan(frame.sparkSession.client)  # type: ignore[operator]
-        for frame in frames
-        if not isinstance(frame, str)
-    )
-    return {plan for tree in trees for plan in _plans_in(tree)}
+    return {plan for frame in frames if not isinstance(frame, str) for plan in _plans_in(_tree_of(frame))}
+
+
+def _tree_of(frame: Any) -> Any:
+    return frame._plan.plan(frame.sparkSession.client)
 
 
 def _joins_by_names_of_the_right(frame: DataFrame) -> bool:
@@ -412,7 +403,7 @@ def _joins_by_names_of_the_right(frame: DataFrame) -> bool:
         message.DESCRIPTOR.name == _JOIN
         and message.using_columns
         and message.JoinType.Name(message.join_type) in _OF_THE_RIGHT
-        for message in _messages(frame._plan.plan(frame.sparkSession.client))  # type: ignore[operator]
+        for message in _messages(_tree_of(frame))
     )
 
 
