@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from delta_ds.events.log import CHECKPOINT_PASSED_OVER, CHECKSUM_SKIPPED
-from delta_ds.events.transactions import POST_COMMIT_FAILED
+from delta_ds.events.log import CHECKPOINT_PASSED_OVER, CHECKSUM_SKIPPED, POST_COMMIT_FAILED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.files.write.checkpoint_columns import CheckpointColumns, typed_columns
 from delta_ds.kernel.format.actions import Action, DomainMetadata

@@ -24,7 +24,7 @@ from delta_ds.conditions.transaction import (
     MANIFESTS_WITH_PERSISTENT_DELETION_VECTORS,
     ROW_ID_HIGH_WATER_MARK_SET,
 )
-from delta_ds.events.transactions import MIXED_DATA_CHANGE
+from delta_ds.events.log import MIXED_DATA_CHANGE
 from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.events.commands import COMMAND_REPEATED
-from delta_ds.events.transactions import ORPHAN_FILES_LEFT
+from delta_ds.events.log import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,

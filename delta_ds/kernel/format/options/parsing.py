@@ -14,7 +14,7 @@ from typing import Any
 
 from delta_ds.conditions.options import TIME_TRAVEL_INVALID_BEGIN_VALUE, TIMESTAMP_INVALID
 from delta_ds.conditions.record import ILLEGAL_OPTION
-from delta_ds.events.reading import OPTION_PASSED_OVER
+from delta_ds.events.commands import OPTION_PASSED_OVER
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.base.value_types import parse_boolean, parse_size

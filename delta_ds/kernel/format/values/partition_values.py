@@ -192,7 +192,7 @@ def log_text(data_type: DataType) -> Text:
 def text_in_log(
     text: str | None, data_type: DataType, refused: Callable[[], DeltaError], timezone: str = "UTC"
 ) -> str | None:
-    """The text of a folder as the log has its value: read and written again, so that texts of one value are one partition.
+    """The text of a folder as the log has its value: read and written anew, so that texts of a value are one partition.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ def _read(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table | None:
 
 
 def _repair(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table:
-    from delta_ds.events.reading import STATISTICS_UNREADABLE
+    from delta_ds.events.commands import STATISTICS_UNREADABLE
 
     root = pa.struct(list(schema))
     unreadable = 0

@@ -16,7 +16,7 @@ from delta_ds.kernel.base.arrow_buffers import with_long_offsets
 from delta_ds.kernel.files.rows.plan import ColumnsOf
 from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.kernel.format.options.write import TASKS_OPTION
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
+from delta_ds.kernel.transaction.write.parquet_files import NotPlainError
 from delta_ds.records import dataclass
 from delta_ds.reporting.listeners import take_reports
 from delta_ds.spark.base.kinds.environment import foreign_workers

@@ -35,7 +35,7 @@ from delta_ds.kernel.format.values import partition_folders
 from delta_ds.kernel.format.values.partition_folders import escape
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.write.add_from_parquet import read_parquet_files
+from delta_ds.kernel.transaction.write.parquet_files import read_parquet_files
 from spark_tests.behaviour.kernel.files.write.written_tables import (
     PRIMITIVES,
     batch_of,

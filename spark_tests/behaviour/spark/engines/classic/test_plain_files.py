@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, SplitRows
+from delta_ds.kernel.transaction.write.parquet_files import NotPlainError, SplitRows
 from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF, LOCAL_OPTIMIZE_CONF
 from delta_ds.spark.engines.classic import plain_files, writer
 from delta_ds.spark.engines.classic.plain_files import PlainFiles, read_plain_files
