@@ -43,8 +43,7 @@ from delta_ds.kernel.format.properties import (
 )
 from delta_ds.kernel.format.schema.column_paths import show
 from delta_ds.kernel.format.schema.types import StructField, StructType
-from delta_ds.kernel.format.values import partition_folders
-from delta_ds.kernel.format.values.partition_values import text_in_log
+from delta_ds.kernel.format.values.partition_values import parse_partition_folders, text_in_log
 from delta_ds.kernel.transaction.alter.create import TableDefinition, new_table
 from delta_ds.records import dataclass, field
 
@@ -399,7 +398,7 @@ class _Folders:
         return self._known[folder]
 
     def _values(self, folder: str, path: str) -> dict[str, str | None]:
-        values = partition_folders.parse(part for part in folder.split("/") if "=" in part)
+        values = parse_partition_folders(part for part in folder.split("/") if "=" in part)
         names = [name for name, _ in values]
         wanted = [column.name for column in self._columns]
         if len(names) != len(wanted):

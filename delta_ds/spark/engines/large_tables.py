@@ -37,8 +37,8 @@ from delta_ds.kernel.files.scan.skipping import part_filter
 from delta_ds.kernel.files.write.live_actions import with_statistics_text
 from delta_ds.kernel.format.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
-from delta_ds.kernel.log.file_selection import select
 from delta_ds.kernel.log.parts import Map, Part, holds_actions, parts_for_tasks
+from delta_ds.kernel.log.reconcile import select
 from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.log.segment import LogFileGoneError, LogListing
 from delta_ds.kernel.log.snapshot import Snapshot

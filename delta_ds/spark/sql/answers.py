@@ -29,7 +29,7 @@ from delta_ds.spark.base.sql_grammar.grammar import parse
 from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
 from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
-from delta_ds.spark.commands.explain import explained
+from delta_ds.spark.commands.dml_target import explained
 from delta_ds.spark.commands.handle import missing_at_path, open_handle
 from delta_ds.spark.engines.classic.jvm import Jvm, java_error, reported
 from delta_ds.spark.errors.translation import as_delta_error, report_text

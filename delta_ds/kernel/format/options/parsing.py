@@ -75,7 +75,7 @@ def zone_by_name(name: str) -> tzinfo:
     if name.strip() in ("UTC", "Z"):
         return timezone.utc
     # Brings in pyarrow, and is needed for other zones only.
-    from delta_ds.kernel.format.values.calendars import zone
+    from delta_ds.kernel.format.expressions.zones import zone
 
     return zone(name)
 

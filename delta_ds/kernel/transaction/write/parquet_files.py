@@ -27,11 +27,10 @@ from delta_ds.kernel.files.read.row_groups import in_range
 from delta_ds.kernel.files.write.footer_statistics import FooterStatistics
 from delta_ds.kernel.files.write.write_spec import WriteSpec, encode, list_written_files
 from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.expressions.zones import rebase_of
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.types import TIMESTAMP, StructField, StructType, arrow_schema
-from delta_ds.kernel.format.values import partition_folders
-from delta_ds.kernel.format.values.calendars import rebase_of
-from delta_ds.kernel.format.values.partition_values import text_in_log
+from delta_ds.kernel.format.values.partition_values import parse_partition_folders, text_in_log
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass
 
@@ -343,7 +342,7 @@ class _Partitions:
 
     def _values(self, directory: str) -> dict[str, str | None]:
         below = directory.removeprefix(self._folder).strip("/")
-        values = partition_folders.parse(below.split("/")) if below else []
+        values = parse_partition_folders(below.split("/")) if below else []
         names = [name for name, _ in values]
         if names != self._columns:
             raise DataFileError(

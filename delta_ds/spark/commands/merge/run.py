@@ -23,8 +23,7 @@ from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, is_set, size
 from delta_ds.spark.commands.by_arrow import ByArrow, lost_rows
 from delta_ds.spark.commands.dml_command import DmlExecution
-from delta_ds.spark.commands.dml_target import DmlTarget
-from delta_ds.spark.commands.explain import end_if_explained
+from delta_ds.spark.commands.dml_target import DmlTarget, end_if_explained
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.by_arrow import (
     Matches,

@@ -31,8 +31,8 @@ from delta_ds.kernel.log.checkpoint_files import (
     CheckpointReplacedError,
     UnreadableCheckpointError,
 )
-from delta_ds.kernel.log.file_selection import select
 from delta_ds.kernel.log.parts import Part, parts_for_tasks
+from delta_ds.kernel.log.reconcile import select
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.log.snapshot import Snapshot

@@ -24,8 +24,8 @@ from delta_ds.kernel.files.write.live_actions import with_statistics_text
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.log import parts
-from delta_ds.kernel.log.file_selection import select
 from delta_ds.kernel.log.parts import Part, holds_actions, parts_for_tasks
+from delta_ds.kernel.log.reconcile import select
 from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.records import replace
