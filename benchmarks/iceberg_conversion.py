@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.maintain import generate
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 
 COMPATIBLE = {"delta.enableIcebergCompatV2": "true", "delta.checkpointInterval": "1000"}
 UNIFORM = COMPATIBLE | {"delta.universalFormat.enabledFormats": "iceberg"}

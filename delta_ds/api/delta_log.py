@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from delta_ds.api.merge import TableMerger
     from delta_ds.api.snapshot import Blame, Snapshot
     from delta_ds.api.transaction import Transaction
-    from delta_ds.kernel.commands.dml.result import DeleteResult, UpdateResult
+    from delta_ds.kernel.commands.dml.delete import DeleteResult, UpdateResult
     from delta_ds.kernel.commands.layout.timeline import Timeline
     from delta_ds.kernel.commands.plot.plots import Plots
     from delta_ds.kernel.format.expressions.tree import Expression

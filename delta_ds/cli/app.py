@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from delta_ds._version import __version__
-from delta_ds.cli import differences, json_schemas, maintenance, output, rows, sql, streams, tables
+from delta_ds.cli import differences, json_schemas, maintenance, output, rows, streams, tables
 from delta_ds.cli.bench import command as bench
 from delta_ds.cli.ui import command as ui
 from delta_ds.events.formatter import undirected_lines
@@ -25,7 +25,7 @@ _MORE = (
     "connect-server; see run --help."
 )
 _LOOK = (
-    tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, sql.sql, rows.changes,
+    tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, rows.sql, rows.changes,
     rows.blame, differences.diff, maintenance.health, maintenance.fsck, ui.ui, bench.bench, json_schemas.schema,
 )  # fmt: skip
 _CARE = (

@@ -153,11 +153,6 @@ class ErrorCondition(Generic[E]):
             _FORMATTER.vformat(self.text, (), values), condition=self.name, parameters=parameters
         )
 
-    @property
-    def placeholders(self) -> frozenset[str]:
-        """The names of the values that the text shows."""
-        return frozenset(name for _, name, _, _ in _FORMATTER.parse(self.text) if name)
-
 
 class _Formatter(string.Formatter):
     """Format strings, with `{values:list}` for a sequence that is written with commas."""

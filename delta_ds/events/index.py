@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from delta_ds.events import commands, log, reading, spark, storage, transactions
+from delta_ds.events import commands, log, spark, storage
 from delta_ds.events.record import Event
 
 # What each of the modules is about, in the order of the documentation.
 SUBJECTS: dict[str, ModuleType] = {
-    "Commits and commit coordinators": transactions,
-    "The log": log,
+    "The log, commits and commit coordinators": log,
     "Storage": storage,
-    "Reading and streams": reading,
-    "Commands and their listeners": commands,
+    "Reading, streams, commands and their listeners": commands,
     "Spark": spark,
 }
 

@@ -12,9 +12,9 @@ from delta_ds.events.spark import UNREGISTER_NATIVE_SKIPPED
 from delta_ds.kernel.base.card import Card, Shown, table_of
 from delta_ds.records import dataclass, field
 from delta_ds.spark import session
-from delta_ds.spark.base.filters import PUSHDOWN_CONF, plans_each_scan
 from delta_ds.spark.base.kinds.sealed import register_source
 from delta_ds.spark.base.kinds.session_facts import session_settings, without_effect
+from delta_ds.spark.base.query_needs import PUSHDOWN_CONF, plans_each_scan
 from delta_ds.spark.base.table_names import FORMAT
 from delta_ds.spark.engines.arguments import public
 from delta_ds.spark.engines.portable.source import DeltaSource, PushdownSource

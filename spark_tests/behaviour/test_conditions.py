@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import string
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,13 +106,18 @@ def _is_of_records(node: ast.ImportFrom) -> bool:
     return (node.module or "").startswith("delta_ds.conditions.")
 
 
+def _shown(text: str) -> set[str]:
+    """The names of the values that a text shows."""
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
 def test_values_given_to_a_record_are_those_it_names() -> None:
     wrong = [
         f"{where}: {record.name} takes {sorted(needed)}, not {sorted(given)}"
         for where, record, call in _uses()
         if call is not None
         for given in [{k.arg for k in call.keywords}]
-        for needed in [record.placeholders | set(record.parameters)]
+        for needed in [_shown(record.text) | set(record.parameters)]
         if None not in given and given != needed
     ]
     assert wrong == []

@@ -14,7 +14,7 @@ from delta_ds.api.merge import TableMerger
 from delta_ds.api.snapshot import Blame
 from delta_ds.kernel.commands.clone import CloneResult
 from delta_ds.kernel.commands.convert_to_delta import ConvertResult
-from delta_ds.kernel.commands.dml.result import DeleteResult, UpdateResult
+from delta_ds.kernel.commands.dml.delete import DeleteResult, UpdateResult
 from delta_ds.kernel.commands.health import Due
 from delta_ds.kernel.commands.layout.column import ColumnLayout
 from delta_ds.kernel.commands.layout.timeline import Timeline

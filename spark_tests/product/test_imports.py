@@ -24,7 +24,7 @@ _NOT_FOR_PLANNING = {
 }  # fmt: skip
 # What `DeltaLog` stands on; transactions are loaded by the first of them.
 _OF_TRANSACTIONS = {"delta_ds.kernel.transaction", "delta_ds.kernel.transaction.table_log"}
-_MOST_MODULES = 103
+_MOST_MODULES = 97
 _REPORT = "import sys, json; print(json.dumps(sorted(sys.modules)))"
 
 

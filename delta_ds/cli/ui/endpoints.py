@@ -8,8 +8,14 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from delta_ds.cli.ui.description import column_page, describe, range_page
-from delta_ds.cli.ui.files import file_page, filter_summary, first_rows, partition_page
-from delta_ds.cli.ui.timeline import commit_page, timeline_page
+from delta_ds.cli.ui.files import (
+    commit_page,
+    file_page,
+    filter_summary,
+    first_rows,
+    partition_page,
+    timeline_page,
+)
 from delta_ds.cli.ui.view import TableView
 from delta_ds.conditions.record import WRONG_PARAMETER_OF_PAGE
 from delta_ds.kernel.commands.health import health

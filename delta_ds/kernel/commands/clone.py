@@ -25,7 +25,7 @@ from delta_ds.kernel.commands.clone_sources import SOURCE_ADDRESS_TAG
 from delta_ds.kernel.commands.convert_to_delta import plan_conversion, source_files
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
 from delta_ds.kernel.files.read.plan import vector_descriptor
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.files.write.write_spec import encode, list_written_files
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, Metadata
 from delta_ds.kernel.format.operations import CLONE

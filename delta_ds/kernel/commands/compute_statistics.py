@@ -18,7 +18,7 @@ from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.files.scan.skipping import row_numbers
 from delta_ds.kernel.files.write.footer_statistics import FooterStatistics, read_footer
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.files.write.write_spec import write_spec
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.operations import COMPUTE_STATS

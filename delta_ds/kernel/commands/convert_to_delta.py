@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -34,7 +35,6 @@ from delta_ds.kernel.files.write import write_spec
 from delta_ds.kernel.files.write.footer_statistics import FooterStatistics, read_footer
 from delta_ds.kernel.files.write.write_spec import WriteSpec, Written, list_written_files
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.expressions.arrays import array_of
 from delta_ds.kernel.format.operations import CONVERT
 from delta_ds.kernel.format.properties import (
     COLUMN_MAPPING_MODE,
@@ -42,9 +42,8 @@ from delta_ds.kernel.format.properties import (
     DATA_SKIPPING_STATS_COLUMNS,
 )
 from delta_ds.kernel.format.schema.column_paths import show
-from delta_ds.kernel.format.schema.types import BINARY, STRING, StructField, StructType
-from delta_ds.kernel.format.values import partition_folders, partition_values
-from delta_ds.kernel.format.values.partition_values import distinct_form, log_text
+from delta_ds.kernel.format.schema.types import StructField, StructType
+from delta_ds.kernel.format.values.partition_values import parse_partition_folders, text_in_log
 from delta_ds.kernel.transaction.alter.create import TableDefinition, new_table
 from delta_ds.records import dataclass, field
 
@@ -399,7 +398,7 @@ class _Folders:
         return self._known[folder]
 
     def _values(self, folder: str, path: str) -> dict[str, str | None]:
-        values = partition_folders.parse(part for part in folder.split("/") if "=" in part)
+        values = parse_partition_folders(part for part in folder.split("/") if "=" in part)
         names = [name for name, _ in values]
         wanted = [column.name for column in self._columns]
         if len(names) != len(wanted):
@@ -419,18 +418,15 @@ class _Folders:
         return {c.name: self._text(c, text, path) for c, (_, text) in zip(self._columns, values, strict=True)}
 
     def _text(self, column: StructField, text: str | None, path: str) -> str | None:
-        """A value as the log has it; read and written again, so that two texts of one value are one partition."""
-        if not text:
-            return None
-        kind = column.type
-        if kind in (STRING, BINARY):
-            return text
-        value = partition_values.parse(array_of([text], STRING), kind, self._timezone)
-        if value.null_count:
-            raise FAILED_CAST_PARTITION_VALUE(
-                table=self._table, path=path, value=text, dataType=str(kind), column=column.name
-            )
-        return log_text(kind)(distinct_form(value, kind)[0].as_py())
+        refused = partial(
+            FAILED_CAST_PARTITION_VALUE,
+            table=self._table,
+            path=path,
+            value=text,
+            dataType=str(column.type),
+            column=column.name,
+        )
+        return text_in_log(text, column.type, refused, self._timezone)
 
 
 def _found_field(found: StructField | None) -> StructField:

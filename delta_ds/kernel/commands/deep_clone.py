@@ -32,7 +32,7 @@ from delta_ds.kernel.commands.clone import (
 from delta_ds.kernel.commands.clone_sources import SOURCE_ADDRESS_TAG, check_data_file, check_sources
 from delta_ds.kernel.files.read.plan import vector_descriptor
 from delta_ds.kernel.files.read.reader import threads_for
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.files.write.write_spec import list_written_files
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, vector_id
 from delta_ds.kernel.format.operations import CLONE

@@ -32,7 +32,7 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.base.arrow_buffers import true_rows
 from delta_ds.kernel.base.work import Work
 from delta_ds.kernel.files.read.plan import vector_descriptor
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
 from delta_ds.kernel.format.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.format.operations import RESTORE

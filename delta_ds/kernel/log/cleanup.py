@@ -25,8 +25,7 @@ from delta_ds.kernel.format.properties import (
     ENABLE_EXPIRED_LOG_CLEANUP,
     LOG_RETENTION,
 )
-from delta_ds.kernel.format.protocol_checks import check_managed
-from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.format.table_state import TableState, check_managed
 from delta_ds.kernel.log.checkpoint import read_head, read_single_actions, sidecar_path
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError, open_file
 from delta_ds.kernel.log.filenames import (

@@ -1,8 +1,11 @@
-"""Action reconciliation: which `add` and `remove` of each file is the newest.
+"""Action reconciliation: which `add` and `remove` of each file is the newest; the live files of a checkpoint, by part.
 
 A file action's key is its path and deletion vector; the newest action of a key wins, and only winning adds
 are live. Commits are reconciled among themselves by one dictionary encoding, then knock out rows of the
 older state by one hash lookup: O(actions), no Python object per file.
+
+A filter is asked about each part of a checkpoint, and what it keeps is compared with what newer commits name. A part
+can be looked at anywhere: in turn, in threads, or in the tasks of a Spark job.
 
 Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 """
@@ -10,20 +13,23 @@ Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.base.arrow_buffers import field_of, fields_of, flags, integers
+from delta_ds.kernel.base.arrow_buffers import field_of, fields_of, flags, integers, numbers
 from delta_ds.kernel.base.arrow_buffers import mask as as_mask
+from delta_ds.kernel.log.checkpoint_adds import CheckpointPart, KeptColumns
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files, with_believable_sizes, working_schema
-from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
+from delta_ds.kernel.log.parts import Map, Part, pieces
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
-
 
 # Of the actions of a commit nearly all are live adds in a row, mostly: these are used as they were parsed. More than a
 # third of them dead, or runs shorter than this, and the live ones are copied instead.
@@ -192,3 +198,89 @@ def _codes(encoded: pa.DictionaryArray) -> Any:
     codes = encoded.indices
     found = np.frombuffer(codes.buffers()[1], dtype=np.int32)[codes.offset :][: len(codes)]
     return np.where(flags(codes.is_valid()), found, np.int32(-1)) if codes.null_count else found
+
+
+@dataclass(frozen=True, slots=True)
+class OlderFiles:
+    """The files that a checkpoint adds, but those that commits after it name. Can be pickled.
+
+    Attributes
+    ----------
+    checkpoint
+        Its files.
+    touched
+        The keys of the files that the commits add or remove.
+    partition_columns
+        See `State.partition_columns`.
+    """
+
+    storage: Storage
+    checkpoint: CheckpointFiles
+    touched: pa.StringArray
+    partition_columns: tuple[str, ...]
+
+
+def select(
+    older: OlderFiles,
+    parts: Sequence[Part],
+    keep: FileFilter | None,
+    map: Map,
+    kept_columns: KeptColumns | None = None,
+    *,
+    statistics: bool = False,
+) -> Iterable[pa.Table]:
+    """The live files in some parts of a checkpoint that a filter keeps.
+
+    Parameters
+    ----------
+    keep
+        Tells of some files the ascending numbers of those to keep; None: all. It can be pickled if `map` needs that.
+    map
+        Looks at the parts.
+    kept_columns
+        What filters found out about the parts before.
+    statistics
+        Whether the files come with their statistics, for who will not read the checkpoint for them: `stats`, and as
+        last column `stats_parsed` where the text is not all.
+
+    Returns
+    -------
+    iterable of pyarrow.Table
+        One a part, in order, of `working_schema`.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        A file of the checkpoint cannot be read.
+    """
+    return map(_Selection(older, keep, kept_columns, statistics), parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    older: OlderFiles
+    keep: FileFilter | None
+    kept_columns: KeptColumns | None
+    statistics: bool
+
+    def __call__(self, part: Part) -> pa.Table:
+        import pyarrow as pa
+
+        none = pa.Table.from_batches([], working_schema(self.older.partition_columns))
+        files = [self._files(piece) for piece in pieces(self.older.storage, part) if "add" in piece.actions]
+        return pa.concat_tables(files, promote_options="default") if files else none
+
+    def _files(self, part: Part) -> pa.Table:
+        import pyarrow as pa
+
+        storage, columns = self.older.storage, self.older.partition_columns
+        with CheckpointPart(storage, part, columns, self.kept_columns) as opened:
+            found = opened.live_files(None if self.keep is None else self.keep(opened))
+            files = untouched(found, self.older.touched, storage)
+            if self.statistics:
+                told = opened.statistics(numbers(files["row"]) - part.first_row)
+            else:
+                told = {"stats": pa.chunked_array([pa.nulls(files.num_rows, pa.string())])}
+        for name, column in told.items():
+            files = files.append_column(name, column)
+        return files.select([*working_schema(columns).names, *list(told)[1:]])

@@ -44,11 +44,10 @@ from delta_ds.kernel.log.commit import (
     read_in_batches,
 )
 from delta_ds.kernel.log.file_actions import actions_schema, working_schema
-from delta_ds.kernel.log.file_selection import OlderFiles, select
 from delta_ds.kernel.log.json_actions import parse_file_actions
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.parts import Part, parts_of
-from delta_ds.kernel.log.reconcile import align, files_of_tables, reconcile, untouched
+from delta_ds.kernel.log.reconcile import OlderFiles, align, files_of_tables, reconcile, select, untouched
 from delta_ds.kernel.log.segment import LogSegment, find_segment, with_fallback
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, field, replace

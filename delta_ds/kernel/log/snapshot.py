@@ -9,9 +9,8 @@ from delta_ds.conditions.protocol import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
 from delta_ds.events import log as events
 from delta_ds.kernel.format.actions import Metadata, Protocol
 from delta_ds.kernel.format.features import CLUSTERING
-from delta_ds.kernel.format.protocol_checks import check_managed
 from delta_ds.kernel.format.schema.types import StructType
-from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.format.table_state import TableState, check_managed
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum

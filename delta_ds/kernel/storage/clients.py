@@ -35,7 +35,7 @@ from delta_ds.kernel.storage.store_options import (
 from delta_ds.kernel.storage.uri import Address, without_parameters
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.storage.fsspec_types import Filesystem
+    from delta_ds.kernel.storage.remote_files import Filesystem
 
 # --- waiting for a store that accepts a request and never answers it: for a while, never for ever
 # | client | by itself | here |

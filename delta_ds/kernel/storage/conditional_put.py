@@ -39,7 +39,7 @@ from delta_ds.kernel.storage.store_errors import pause
 from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.storage.fsspec_types import Filesystem
+    from delta_ds.kernel.storage.remote_files import Filesystem
 
 
 # --- conditional puts as one request each: clients of stores repeat requests on their own, and then know too little

@@ -19,7 +19,7 @@ from delta_ds.kernel.storage.settings.hdfs import LOGIN
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-    from delta_ds.kernel.storage.fsspec_types import Stream
+    from delta_ds.kernel.storage.remote_files import Stream
 
 # The default is meant for nameservices, where another namenode may take over; at one alone it would be three minutes.
 _ATTEMPTS, _ATTEMPTS_AT_ONE_NAMENODE = "dfs.client.failover.max.attempts", "4"

@@ -93,7 +93,7 @@ class ConditionalLogStore(LogStore):
             # the commit is not there, after nothing was left open, makes it certain.
             if refused is not None and there is False and not sent:
                 raise refused
-            from delta_ds.events.transactions import COMMIT_UNCONFIRMED
+            from delta_ds.events.log import COMMIT_UNCONFIRMED
 
             COMMIT_UNCONFIRMED.log(table=self.storage.url, version=version, attempt=attempt + 1)
         raise uncertain_error(self.storage.url, version, problem) from problem

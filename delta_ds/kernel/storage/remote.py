@@ -23,7 +23,7 @@ from delta_ds.kernel.storage.store_options import allows_unsafe_commits, hidden
 from delta_ds.kernel.storage.uri import Address, has_scheme
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.storage.fsspec_types import FileInfo, Filesystem, Stream
+    from delta_ds.kernel.storage.remote_files import FileInfo, Filesystem, Stream
 
 _T = TypeVar("_T")
 

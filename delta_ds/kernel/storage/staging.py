@@ -13,7 +13,7 @@ from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from delta_ds.events.transactions import ORPHAN_FILES_LEFT, STAGED_FILES_KEPT
+from delta_ds.events.log import ORPHAN_FILES_LEFT, STAGED_FILES_KEPT
 from delta_ds.exceptions import DeltaError, UncertainWriteError
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import STAGED_FILES, Owned

@@ -26,7 +26,7 @@ from delta_ds.kernel.storage.uri import Address
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.storage.fsspec_types import Filesystem
+    from delta_ds.kernel.storage.remote_files import Filesystem
 
 # --- messages of failed writes: what, where, why, what is there now, and what to do
 

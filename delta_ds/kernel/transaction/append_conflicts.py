@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from delta_ds.events.transactions import CONFLICT_CHECK_WIDENED
+from delta_ds.events.log import CONFLICT_CHECK_WIDENED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.expressions.tree import Call, Expression, columns, conjunction, fold
 from delta_ds.kernel.format.features import (

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from delta_ds.conditions.transaction import ACTION_NOT_JSON
-from delta_ds.events.transactions import COMMIT_FOUND_AFTER_LOST_ANSWER, COMMIT_REBASED
+from delta_ds.events.log import COMMIT_FOUND_AFTER_LOST_ANSWER, COMMIT_REBASED
 from delta_ds.exceptions import CommitFailedError, DeltaError
 from delta_ds.kernel.base.json_text import to_json
 from delta_ds.kernel.format.actions import CommitInfo, counted_rows, without_nulls

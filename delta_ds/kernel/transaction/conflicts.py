@@ -30,11 +30,11 @@ from delta_ds.conditions.transaction import (
 from delta_ds.exceptions import ConcurrentWriteException
 from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.base.json_text import parse_json
-from delta_ds.kernel.format import protocol_checks
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.format.features import DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.format.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
 from delta_ds.kernel.format.schema.types import StructType
+from delta_ds.kernel.format.table_state import check_managed, check_writable
 from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction import append_conflicts, row_ids
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
@@ -98,8 +98,8 @@ def _check_protocol(pending: Pending, winning_commit: WinningCommit) -> None:
     protocol = winning_commit.protocol
     before = pending.snapshot.protocol if pending.snapshot is not None else None
     if protocol is not None:
-        protocol_checks.check_writable(protocol, {}, pending.table, StructType())
-        protocol_checks.check_managed(protocol, pending.storage)
+        check_writable(protocol, {}, pending.table, StructType())
+        check_managed(protocol, pending.storage)
         if pending.new_protocol is not None:
             condition = TABLE_CREATED_BY_BOTH if winning_commit.version == 0 else PROTOCOL_CHANGED
             raise conflict(condition, pending, winning_commit)

@@ -36,10 +36,10 @@ from delta_ds.kernel.transaction.reads import ReadPredicate
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from delta_ds.kernel.files.write.live_actions import LiveRemoves
     from delta_ds.kernel.format.values.deletion_vector import Positions
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.staging import StagedFiles
-    from delta_ds.kernel.transaction.live_removes import LiveRemoves
     from delta_ds.kernel.transaction.reads import Reads
 
 

@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from delta_ds.events.log import CHECKPOINT_PASSED_OVER, CHECKSUM_SKIPPED
-from delta_ds.events.transactions import POST_COMMIT_FAILED
+from delta_ds.events.log import CHECKPOINT_PASSED_OVER, CHECKSUM_SKIPPED, POST_COMMIT_FAILED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.files.write.checkpoint_columns import CheckpointColumns, typed_columns
 from delta_ds.kernel.format.actions import Action, DomainMetadata
 from delta_ds.kernel.format.iceberg_compatibility import writes_metadata
 from delta_ds.kernel.format.operations import operation_named
 from delta_ds.kernel.format.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
-from delta_ds.kernel.format.protocol_checks import check_managed
-from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.format.table_state import TableState, check_managed
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_write import writer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.events.transactions import READ_PREDICATE_WIDENED
+from delta_ds.events.log import READ_PREDICATE_WIDENED
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.tree import Expression, conjunction, conjuncts
 from delta_ds.records import dataclass, field

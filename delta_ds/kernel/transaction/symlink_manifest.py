@@ -19,7 +19,7 @@ from delta_ds.conditions.transaction import (
 )
 from delta_ds.kernel.files.write.write_spec import list_written_files
 from delta_ds.kernel.format.actions import Action
-from delta_ds.kernel.format.values import partition_folders
+from delta_ds.kernel.format.values.partition_values import partition_folder
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import MANIFESTS
 from delta_ds.kernel.storage.uri import has_scheme
@@ -90,9 +90,7 @@ def check_can_have_manifests(snapshot: Snapshot) -> None:
 def folders_of(snapshot: Snapshot, values: Collection[Mapping[str, str | None]]) -> set[str]:
     """The partition folders of `partitionValues` of actions."""
     names = _names(snapshot)
-    return {
-        partition_folders.text((logical, body.get(stored)) for logical, stored in names) for body in values
-    }
+    return {partition_folder((logical, body.get(stored)) for logical, stored in names) for body in values}
 
 
 def update_after(snapshot: Snapshot, actions: Collection[Action], *, everything: bool) -> int:
@@ -177,7 +175,7 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     keys = grouped.select(list(columns)).to_pylist()
     for number, key in enumerate(keys):
         parts = [(logical, key[str(place)]) for place, (logical, _) in enumerate(names)]
-        yield partition_folders.text(parts), lists[number].values
+        yield partition_folder(parts), lists[number].values
 
 
 def _lines(snapshot: Snapshot, paths: pa.ChunkedArray) -> bytes:

@@ -17,6 +17,7 @@ from delta_ds.conditions.transaction import (
     TRANSACTION_FINISHED,
 )
 from delta_ds.kernel.base.arguments import checked, internal
+from delta_ds.kernel.files.write.live_actions import LiveRemoves
 from delta_ds.kernel.format.actions import (
     Action,
     AddCDCFile,
@@ -35,7 +36,6 @@ from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction import catalog_managed, row_ids, validation
 from delta_ds.kernel.transaction.commit_loop import CommitCourse, build_commit_info, default_engine, publish
-from delta_ds.kernel.transaction.live_removes import LiveRemoves
 from delta_ds.kernel.transaction.pending import IsolationLevel, Pending, commit_level, stamp, table_level
 from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_predicate
 

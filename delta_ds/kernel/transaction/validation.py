@@ -24,13 +24,13 @@ from delta_ds.conditions.transaction import (
     MANIFESTS_WITH_PERSISTENT_DELETION_VECTORS,
     ROW_ID_HIGH_WATER_MARK_SET,
 )
-from delta_ds.events.transactions import MIXED_DATA_CHANGE
+from delta_ds.events.log import MIXED_DATA_CHANGE
 from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
 )
 from delta_ds.kernel.base.arrow_buffers import texts
-from delta_ds.kernel.format import features, protocol_checks
+from delta_ds.kernel.format import features
 from delta_ds.kernel.format.actions import AddFile, RemoveFile, vector_id
 from delta_ds.kernel.format.features import DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.format.iceberg_compatibility import (
@@ -46,6 +46,7 @@ from delta_ds.kernel.format.properties import (
     UNIVERSAL_FORMAT_ENABLED_FORMATS,
 )
 from delta_ds.kernel.format.schema.version_changes import schema_changes
+from delta_ds.kernel.format.table_state import check_managed, check_writable
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.feature_removal import removed_features
@@ -87,10 +88,10 @@ def _check_protocol(pending: Pending) -> None:
         if lost:
             raise INVALID_PROTOCOL_DOWNGRADE(table=table, features=lost)
     pending.state.check_writable()
-    protocol_checks.check_managed(pending.protocol, pending.storage)
+    check_managed(pending.protocol, pending.storage)
     if before is not None and new is not None and pending.snapshot is not None:
         # What is there must be understood as well, also where it is about to be dropped.
-        protocol_checks.check_writable(before, {}, table, pending.snapshot.schema)
+        check_writable(before, {}, table, pending.snapshot.schema)
 
 
 def _check_domains(pending: Pending) -> None:
@@ -323,7 +324,7 @@ def _check_files(pending: Pending, version: int, wanted: str, adds: Iterable[Add
 
 def _staying(snapshot: Snapshot, pending: Pending) -> Iterator[AddFile]:
     """The live files that the commit does not remove."""
-    from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+    from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 
     gone = {canonical_path(str(body.get("path")), pending.storage) for body in pending.removes}
     for removes in pending.live_removes:

@@ -2,12 +2,14 @@
 
 What Spark carries are the places of rows and the values that are new. The files themselves are read and written by the
 tasks, so no row that stays as it is becomes a row of Spark. Tasks of a Spark job do it, or threads of this process
-where tasks would run on the same machine, or there is little.
+where tasks would run on the same machine, or there is little. Who owns the files that are made of rows is here, and
+rows that a command reads more than once, which have to be the same each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,18 +24,82 @@ from delta_ds.kernel.commands.dml.in_process import Task, rewrite_in_threads
 from delta_ds.kernel.commands.dml.plan import DmlPlan, FileRewrite, plan_file_rewrite
 from delta_ds.kernel.files.read.reader import threads_for
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
+from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
-from delta_ds.spark.base.kinds.frames import run_tasks, tasks_counted
-from delta_ds.spark.commands.dml_target import DmlTarget
-from delta_ds.spark.commands.explain import end_if_explained
-from delta_ds.spark.commands.rows import in_threads
+from delta_ds.spark.base.kinds.frames import active, run_tasks, tasks_counted
+from delta_ds.spark.base.session_conf import is_little
+from delta_ds.spark.commands.dml_target import DmlTarget, end_if_explained
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.spark.engines.seam.engine import Jobs
+
+
+@contextmanager
+def staging(table: str) -> Iterator[Staging]:
+    """The owner of a command's files; errors of Spark are translated within the block.
+
+    Parameters
+    ----------
+    table
+        Its address, for messages.
+    """
+    with Staging(table) as staged:
+        try:
+            yield staged
+        except BaseException as error:
+            ours = as_delta_error(error)
+            if ours is None or ours is error:
+                raise
+            raise ours from error
+
+
+def in_threads(spark: SparkSession, jobs: Jobs, size: int, files: int, share: int = 1) -> bool:
+    """Whether threads of this process rewrite files, not tasks: where those would run here too, or little is rewritten.
+
+    Parameters
+    ----------
+    size, files, share
+        As of `is_little`.
+
+    Raises
+    ------
+    InvalidOptionError
+        `LOCAL_OPTIMIZE_CONF` is no size.
+    """
+    if not (is_little(spark, 1, 0) and jobs.runs_small_jobs()):
+        return False
+    return jobs.runs_tasks_here() or is_little(spark, size, files, share)
+
+
+# The condition of Spark's error.
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+
+
+def materialize(frame: DataFrame, *, replicated: bool = False) -> DataFrame:
+    """The rows of a frame, materialized; lost partitions fail the query instead of being computed again.
+
+    Parameters
+    ----------
+    replicated
+        On two executors each, where there are two.
+    """
+    with active(frame.sparkSession):
+        if replicated:
+            from pyspark import StorageLevel
+
+            return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY_2)
+        return frame.localCheckpoint(eager=True)
+
+
+def lost_rows(error: BaseException) -> bool:
+    """Whether a query failed because materialized rows went with their executor: all has to begin anew."""
+    return _LOST in str(error)
 
 
 _Answer = TypeVar("_Answer")

@@ -32,6 +32,7 @@ from delta_ds.kernel.format.options.settings import (
     conflict_detection,
 )
 from delta_ds.kernel.format.options.write import checked_codec
+from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.transaction.pending import tracks_rows
@@ -43,11 +44,9 @@ from delta_ds.redaction import redacted
 from delta_ds.spark.base.kinds.frames import frame_of, run_tasks, tasks_counted, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info, use_txn
 from delta_ds.spark.base.schema import quoted
-from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files
-from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
-from delta_ds.spark.commands.explain import begin_explained, end_if_explained
+from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files, staging
+from delta_ds.spark.commands.dml_target import DmlTarget, begin_explained, end_if_explained
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.shipping import bring_package
 
@@ -296,7 +295,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         if self._by_spark is None or not updates:
             return rows
         plan = replace(self.plan.write, rows=replace(self.plan.write.rows, identities=()))
-        places = [name for name in rows.columns if is_hidden(name)]
+        places = [name for name in rows.columns if name.startswith(HIDDEN)]
         others = f"{quoted(CLAUSE)} NOT IN ({', '.join(map(str, updates))})"
         found = self._by_spark.applied(rows, plan, places, others)
         new = {*given, *(generated.column for generated in plan.rows.generated)}

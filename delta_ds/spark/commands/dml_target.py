@@ -1,14 +1,14 @@
-"""The target of DELETE, UPDATE and MERGE, pinned to one version: its rows with their positions, and its log.
+"""The target of DELETE, UPDATE and MERGE, pinned to one version: its rows with their positions, its log; and EXPLAIN.
 
-A private data source that reads some files with row positions, where Spark's own reader cannot be used.
-
-A data source that only `DmlTarget` reads.
+A private data source reads some files with row positions, where Spark's own reader cannot be used. A command that is
+explained takes its course to the place where it would look for its rows, and ends there: the log was read by then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,27 +23,28 @@ from delta_ds.kernel.commands.dml.candidates import (
     usable_predicate,
 )
 from delta_ds.kernel.commands.dml.changed_rows import FILE, ROW
-from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan, pack
 from delta_ds.kernel.files.read.reader import read_slices
-from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.files.scan.scan import DEFAULT_PARTITION_BYTES, Scan
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.options.read import parse_read_options
 from delta_ds.kernel.format.options.settings import TIME_ZONE
-from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction.table_log import TableLog
 from delta_ds.records import replace
+from delta_ds.redaction import redacted
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds import sealed
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.kinds.sealed import Sealed, seal
 from delta_ds.spark.base.kinds.session_facts import facts_of, with_facts_of_reads, with_session_settings
-from delta_ds.spark.base.query_needs import TARGET_FORMAT, Needed, needed_of
+from delta_ds.spark.base.query_needs import TARGET_FORMAT as FORMAT
+from delta_ds.spark.base.query_needs import Needed, needed_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.engines.connect.log_calls import at_version
@@ -57,8 +58,76 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
+# What is known of the command that is explained, by name; None: no command is.
+_told: ContextVar[dict[str, str] | None] = ContextVar("told", default=None)
 
-FORMAT = TARGET_FORMAT
+
+class _Ended(Exception):
+    """Ends a command that is explained."""
+
+
+def explained(command: Callable[[], object]) -> str:
+    """What a command would do.
+
+    Parameters
+    ----------
+    command
+        Runs it, in this thread.
+
+    Returns
+    -------
+    str
+        `Name: value` with commas between, as Spark writes it of a scan: `Table`, `Version`, `Files` (those that may
+        hold such rows, and how many there are), `Rows` (how they are found) and `Reason` (why Arrow cannot).
+
+    Raises
+    ------
+    DeltaError
+        As the command, before it looks for its rows.
+    """
+    told: dict[str, str] = {}
+    before = _told.set(told)
+    try:
+        command()
+        told["Rows"] = "none"
+    except _Ended:
+        pass  # told by who ended it
+    finally:
+        _told.reset(before)
+    return redacted(", ".join(f"{name}: {text}" for name, text in told.items()))
+
+
+def begin_explained(target: DmlTarget) -> None:
+    """Tell which version of which table a command changes, if it is explained."""
+    told = _told.get()
+    if told is not None:
+        told |= {"Table": target.handle.where, "Version": str(target.version)}
+
+
+def end_if_explained(
+    target: DmlTarget, rows: str, files: CandidateFiles | None = None, reason: str = ""
+) -> None:
+    """End the command here, if it is explained.
+
+    Parameters
+    ----------
+    rows
+        How it finds its rows.
+    files
+        Where it looks for them; None: that is not known yet.
+    reason
+        Why Arrow cannot find them.
+    """
+    told = _told.get()
+    if told is None:
+        return
+    if files is not None:
+        told["Files"] = f"{len(files)} of {len(target.all_files)}"
+    told["Rows"] = rows
+    if reason:
+        told["Reason"] = reason
+    raise _Ended
+
 
 _FILES = "files"
 _PLACE = (StructField(FILE, INTEGER), StructField(ROW, LONG))
@@ -83,8 +152,7 @@ class TargetSource(DataSource, Sealed):
 
     def _snapshot(self) -> tuple[Snapshot, Needed | None]:
         """The version, and what of its columns a query of a client needs."""
-        options = {name: text for name, text in self.options.items() if name != _FILES}
-        parsed = parse_read_options(options)
+        parsed = parse_read_options({name: text for name, text in self.options.items() if name != _FILES})
         log = TableLog(open_storage(parsed.path, parsed.storage_options))
         return log.open_snapshot(self._version), needed_of(parsed.facts.settings)[0]
 
@@ -128,9 +196,6 @@ class _Reader(DataSourceReader):
         return {n: v for n, v in self.__dict__.items() if n not in ("_scan", "_numbers")}
 
     def partitions(self) -> Sequence[InputPartition]:
-        from delta_ds.kernel.files.read.plan import pack
-        from delta_ds.kernel.files.scan.scan import DEFAULT_PARTITION_BYTES
-
         slices = [piece for piece in self._scan.slices() if piece.path in self._numbers]
         tasks = pack(slices, DEFAULT_PARTITION_BYTES, 1)
         packed = [_Slices([(self._numbers[piece.path], piece) for piece in task]) for task in tasks]
@@ -188,10 +253,9 @@ class DmlTarget:
         self.engine = engine_of(handle.spark)
         self.facts = facts_of(handle.spark)
         self.timezone = self.facts.settings[TIME_ZONE]
-        self._snapshot: Snapshot | None = None
         self._first: DataFrame | None = None
-        if isinstance(handle.log, DeltaLog):
-            self._snapshot = handle.log.open_snapshot(version)
+        log = handle.log
+        self._snapshot = log.open_snapshot(version) if isinstance(log, DeltaLog) else None
         self.state: TableState = (
             ask(handle.log, _state, version) if self._snapshot is None else self._snapshot.table_state
         )
@@ -233,8 +297,7 @@ class DmlTarget:
         rows = self.engine.numbered_rows(
             self._snapshot, self.handle.options, files.numbers, self.timezone, (FILE, ROW)
         )
-        if rows is None:
-            rows = self._portable(files)
+        rows = self._portable(files) if rows is None else rows
         if self._first is None:
             self._first = rows
         return self._with_alias(self._in_same_columns(rows))
@@ -256,10 +319,9 @@ class DmlTarget:
     def _portable(self, files: CandidateFiles) -> DataFrame:
         register_source(self.spark)
         chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.timezone)
-        text = wire.encode(chosen)
         read_options = with_facts_of_reads(self.spark, self.handle.options)
         options = seal(self.spark, with_session_settings(self.spark, read_options), FORMAT)
-        reader = self.spark.read.format(FORMAT).options(**options, files=text)
+        reader = self.spark.read.format(FORMAT).options(**options, files=wire.encode(chosen))
         with delta_errors():
             return reader.load()
 
@@ -336,8 +398,3 @@ class DmlTarget:
         chosen = pc.is_in(codes, value_set=integers(matching))
         files = self.all_files
         return CandidateFiles(*(values.filter(chosen) for values in (files.numbers, files.paths, files.rows)))
-
-
-def is_hidden(name: str) -> bool:
-    """Whether a column is one of those that users never see."""
-    return name.startswith(HIDDEN)

@@ -32,8 +32,8 @@ from delta_ds.records import replace
 from delta_ds.spark.base.kinds.environment import tasks_problem
 from delta_ds.spark.base.kinds.frames import frame_of, work_of
 from delta_ds.spark.base.kinds.session_facts import engine_info, facts_of
+from delta_ds.spark.commands.by_arrow import in_threads, staging
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
-from delta_ds.spark.commands.rows import in_threads, staging
 from delta_ds.spark.engines.arguments import NotExecuted, missing_attribute, public_methods
 from delta_ds.spark.engines.connect.connect_bridge import ask, run
 from delta_ds.spark.engines.seam.choice import engine_of

@@ -10,7 +10,7 @@ from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.spark.base.session_conf import RETRIES, RETRIES_CONF, whole_number
 from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.engines.connect.connect_bridge import ServerLog
-from delta_ds.spark.engines.seam.connect_expressions import (
+from delta_ds.spark.engines.connect.expressions import (
     FramesOfTable,
     plans_of,
     plans_of_columns,

@@ -13,23 +13,35 @@ Only what is left comes to the driver.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+import pyarrow as pa
+
 from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.events.spark import DISTRIBUTED_PLANNING_NOT_USED
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.base.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.vacuum.command import exactly_needed
-from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
+from delta_ds.kernel.commands.vacuum.references import (
+    Needed,
+    NeededHashes,
+    PathHashes,
+    needed_by_commits,
+    needed_in_part,
+)
 from delta_ds.kernel.files.scan.skipping import part_filter
-from delta_ds.kernel.files.write.live_adds import with_statistics_text
+from delta_ds.kernel.files.write.live_actions import with_statistics_text
 from delta_ds.kernel.format.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
-from delta_ds.kernel.log.file_selection import select
-from delta_ds.kernel.log.parts import Part, holds_actions, parts_for_tasks
+from delta_ds.kernel.log.parts import Map, Part, holds_actions, parts_for_tasks
+from delta_ds.kernel.log.reconcile import select
 from delta_ds.kernel.log.replay import load_head, with_older
-from delta_ds.kernel.log.segment import LogFileGoneError
+from delta_ds.kernel.log.segment import LogFileGoneError, LogListing
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.spark.base.kinds.environment import explain_failure, tasks_problem
 from delta_ds.spark.base.kinds.frames import map_in_arrow
 from delta_ds.spark.base.session_conf import LARGE_TABLE_CONF, LARGE_TABLE_FILES
@@ -267,3 +279,35 @@ def _bound(spark: SparkSession) -> int:
         return int(text)
     except ValueError as error:
         raise INVALID_CONF_VALUE(setting=LARGE_TABLE_CONF, value=text, reason=error) from error
+
+
+def needed_in_parts(snapshot: Snapshot, listing: LogListing, cutoff_ms: int, map: Map) -> Needed:
+    """What must stay; see `needed_paths`.
+
+    Parameters
+    ----------
+    snapshot, listing, cutoff_ms
+        See `needed_paths`.
+    map
+        Calls what names the files of a part; that can be pickled by value.
+
+    Raises
+    ------
+    DeltaError
+        As `needed_paths`; UnreadableCheckpointError where another checkpoint would have to be looked at.
+    """
+    storage = snapshot.storage
+    head = load_head(storage, snapshot.segment)
+    older = head.older
+    if older is None:
+        return exactly_needed(snapshot, listing, cutoff_ms)
+    seed = secrets.randbits(64)
+
+    def hashes(part: Part) -> pa.Table:
+        known = np.unique(PathHashes(seed).of(needed_in_part(older, part, cutoff_ms)))
+        return pa.table({"hash": integers(known.view(np.int64))})
+
+    tables = map(hashes, parts_for_tasks(storage, older.checkpoint))
+    own = PathHashes(seed)
+    recent = own.of(needed_by_commits(snapshot, head, listing, cutoff_ms))
+    return NeededHashes(own, [recent, *(numbers(table["hash"]).view(np.uint64) for table in tables)])

@@ -79,9 +79,8 @@ def uninstall(spark: SparkSession) -> None:
     with _lock:
         connect = is_connect(spark)
         if connect:
-            _connect_ids.discard(spark.session_id)  # type: ignore[attr-defined]
-            _read_by_source.discard(spark.session_id)  # type: ignore[attr-defined]
-            _served.discard(spark.session_id)  # type: ignore[attr-defined]
+            for ids in (_connect_ids, _read_by_source, _served):
+                ids.discard(spark.session_id)  # type: ignore[attr-defined]
         else:
             spark.conf.unset(MARK)
         if not installed_sessions(connect):
@@ -106,9 +105,7 @@ def is_installed(spark: SparkSession) -> bool:
 
 
 def _is_stopped(spark: SparkSession) -> bool:
-    if is_connect(spark):
-        return bool(spark.is_stopped)  # type: ignore[attr-defined]
-    return spark._sc._jsc is None
+    return bool(spark.is_stopped) if is_connect(spark) else spark._sc._jsc is None  # type: ignore[attr-defined]
 
 
 def _patches(connect: bool) -> list[_Patch]:
@@ -132,9 +129,7 @@ def _patches(connect: bool) -> list[_Patch]:
             (ConnectFrame, "semanticHash", _is_kept_by_server, needed.compare),
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
             (ConnectWriter, "mode", _names_mode_of_errors, _mode_of_errors),
-            *_writer_patches(ConnectWriter),
-            (ConnectFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
-            *_catalog_patches(ConnectWriterV2, ConnectCatalog),
+            *_patches_of_writes(ConnectFrame, ConnectWriter, ConnectWriterV2, ConnectCatalog),
             *streams.patches(connect, is_installed),
         ]
     from pyspark.sql.catalog import Catalog
@@ -145,26 +140,25 @@ def _patches(connect: bool) -> list[_Patch]:
     return [
         (DataFrameReader, "load", _loads_ours, _load),
         (DataFrameReader, "table", _reads_table, _table),
-        (SparkSession, "table", _names_path("tableName", None), _session_table),
-        *_writer_patches(DataFrameWriter),
-        (ClassicFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
-        *_catalog_patches(DataFrameWriterV2, Catalog),
+        (
+            SparkSession,
+            "table",
+            _names_path("tableName", None),
+            lambda original, spark, arguments: _read_table(spark, {}, False, arguments["tableName"]),
+        ),
+        *_patches_of_writes(ClassicFrame, DataFrameWriter, DataFrameWriterV2, Catalog),
         *streams.patches(connect, is_installed),
     ]
 
 
-def _writer_patches(writer: type) -> list[_Patch]:
+def _patches_of_writes(frame: type, writer: type, writer_v2: type, catalog: type) -> list[_Patch]:
     return [
         (writer, "save", _saves_ours, _save),
         (writer, "saveAsTable", _saves_table, _save_as_table),
         (writer, "insertInto", _names_path("tableName", "_spark"), _insert_into),
-    ]
-
-
-def _catalog_patches(writer_v2: type, catalog: type) -> list[_Patch]:
-    return [
-        (writer_v2, "using", _makes_table("provider", "_spark"), _refuse_using),
-        (catalog, "createTable", _makes_table("source", "_sparkSession"), _refuse_create_table),
+        (frame, "writeTo", _names_path("table", "sparkSession"), _write_to),
+        (writer_v2, "using", _makes_table("provider", "_spark"), _refuse_name),
+        (catalog, "createTable", _makes_table("source", "_sparkSession"), _refuse_name),
     ]
 
 
@@ -209,13 +203,11 @@ def _names_mode_of_errors(writer: Any, arguments: dict[str, Any]) -> bool:
 
 
 def _loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
-    source = arguments.get("format") or state.reader_source(reader)
-    return is_ours(source) and is_installed(reader._spark)
+    return is_ours(arguments.get("format") or state.reader_source(reader)) and is_installed(reader._spark)
 
 
 def _connect_loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
-    source = arguments.get("format") or reader._format
-    return is_ours(source) and is_installed(reader._client)
+    return is_ours(arguments.get("format") or reader._format) and is_installed(reader._client)
 
 
 def _is_told_to_source(plan: Any, arguments: dict[str, Any]) -> bool:
@@ -227,8 +219,7 @@ def _is_kept_by_server(frame: Any, arguments: dict[str, Any]) -> bool:
 
 
 def _saves_ours(writer: Any, arguments: dict[str, Any]) -> bool:
-    source = arguments.get("format") or _source(writer)
-    return is_ours(source) and is_installed(writer._spark)
+    return is_ours(arguments.get("format") or _source(writer)) and is_installed(writer._spark)
 
 
 def _saves_table(writer: Any, arguments: dict[str, Any]) -> bool:
@@ -315,10 +306,6 @@ def _connect_table(original: Callable[..., Any], reader: Any, arguments: dict[st
     return _read_table(reader._client, options, has_schema, arguments["tableName"])
 
 
-def _session_table(original: Callable[..., Any], spark: Any, arguments: dict[str, Any]) -> DataFrame:
-    return _read_table(spark, {}, False, arguments["tableName"])
-
-
 def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, name: str) -> DataFrame:
     if has_schema:
         raise LEGACY_ERROR_TEMP_1189(method=name)
@@ -326,10 +313,8 @@ def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, 
     found = {"path": path} if path is not None else streams.options_named(spark, name)
     if found is None:
         # There is none: Spark says so, and has no options to show with it.
-        missing: DataFrame = monkeypatch.call_original(spark.read, "table", name)
-        return missing
-    path = found.get("path")
-    return read(spark, with_path({**options, **without_path(found)}, path, "table"))
+        return monkeypatch.call_original(spark.read, "table", name)  # type: ignore[no-any-return]
+    return read(spark, with_path({**options, **without_path(found)}, found.get("path"), "table"))
 
 
 def _save(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
@@ -368,12 +353,8 @@ def _insert_into(original: Callable[..., Any], writer: Any, arguments: dict[str,
     _report(writer, df)
 
 
-def _refuse_using(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
-    raise unknown_to_catalogs(None)
-
-
-def _refuse_create_table(original: Callable[..., Any], catalog: Any, arguments: dict[str, Any]) -> None:
-    raise unknown_to_catalogs(arguments["tableName"])
+def _refuse_name(original: Callable[..., Any], target: Any, arguments: dict[str, Any]) -> None:
+    raise unknown_to_catalogs(arguments.get("tableName"))
 
 
 def _write_to(original: Callable[..., Any], df: Any, arguments: dict[str, Any]) -> PathWriter:
@@ -407,8 +388,7 @@ def _check_format(writer: Any, name: str) -> None:
 
 def _rows(writer: Any) -> DataFrame:
     if not is_connect(writer):
-        df: DataFrame = writer._df
-        return df
+        return writer._df  # type: ignore[no-any-return]
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 
     return ConnectFrame(writer._df, writer._spark)

@@ -18,8 +18,12 @@ from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.commands.changes.net import check_net
 from delta_ds.kernel.format.options.read import ReadOptions
 from delta_ds.kernel.format.schema.types import TIMESTAMP, DataType
-from delta_ds.kernel.format.values import partition_folders
-from delta_ds.kernel.format.values.partition_values import comparable_values, parse
+from delta_ds.kernel.format.values.partition_values import (
+    comparable_values,
+    parse,
+    parse_partition_folders,
+    partition_folder,
+)
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_facts import parse_options_of_read
 from delta_ds.spark.base.kinds.session_kind import server_holds_tables
@@ -127,7 +131,7 @@ class PartitionPath:
 
     @property
     def partition(self) -> str:
-        return partition_folders.text(self.values)
+        return partition_folder(self.values)
 
 
 def partition_path(path: str | None) -> PartitionPath | None:
@@ -148,7 +152,7 @@ def partition_path(path: str | None) -> PartitionPath | None:
         last -= 1
     if last == len(parts) or not parts[last - 1]:
         return None
-    return PartitionPath(path, "/".join(parts[:last]), tuple(partition_folders.parse(parts[last:])))
+    return PartitionPath(path, "/".join(parts[:last]), tuple(parse_partition_folders(parts[last:])))
 
 
 def read_partition(

@@ -6,7 +6,7 @@ Each question is a function of the session and what the JVM hands over; its erro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,7 +29,7 @@ from delta_ds.spark.base.sql_grammar.grammar import parse
 from delta_ds.spark.base.sql_grammar.tokens import SqlSyntaxError
 from delta_ds.spark.base.table_names import path_missing, path_option
 from delta_ds.spark.commands.delete import run_truncate
-from delta_ds.spark.commands.explain import explained
+from delta_ds.spark.commands.dml_target import explained
 from delta_ds.spark.commands.handle import missing_at_path, open_handle
 from delta_ds.spark.engines.classic.jvm import Jvm, java_error, reported
 from delta_ds.spark.errors.translation import as_delta_error, report_text
@@ -50,23 +50,13 @@ from delta_ds.spark.session.catalog.tables import (
     scanned,
     table_held,
 )
-from delta_ds.spark.sql import dml
+from delta_ds.spark.session.streams import check_stream_mode, stream_sink, stream_source, streamed_table
+from delta_ds.spark.sql import dml, show
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.client_calls import answer_call
 from delta_ds.spark.sql.create import check_layout, create_like, create_table
 from delta_ds.spark.sql.dml import insert
-from delta_ds.spark.sql.show import (
-    SHOW_CREATE,
-    SHOW_CREATE_COLUMNS,
-    SHOW_PARTITIONS,
-    TRUNCATE_PARTITION,
-    partition_columns,
-    refuse_truncate,
-    show_create,
-    show_partitions,
-)
 from delta_ds.spark.sql.statements import columns_of, execute
-from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name
 
 if TYPE_CHECKING:
@@ -210,32 +200,17 @@ def _open_in_catalog(
     return table
 
 
-def _has_in_catalog(spark: SparkSession, catalog: str, namespace: str, name: str) -> bool:
-    return named_catalog(spark, catalog).find(json.loads(namespace), name) is not None
+def _of_catalog(answer: Callable[..., object]) -> Callable[..., object]:
+    """What a catalog, which is named first, answers to the parts of a namespace and what else is asked."""
+
+    def asked(spark: SparkSession, catalog: str, namespace: str, *arguments: Any) -> object:
+        return answer(named_catalog(spark, catalog), json.loads(namespace), *arguments)
+
+    return asked
 
 
-def _drop_in_catalog(spark: SparkSession, catalog: str, namespace: str, name: str) -> bool:
-    return named_catalog(spark, catalog).drop(json.loads(namespace), name)
-
-
-def _namespaces_of_catalog(spark: SparkSession, catalog: str, above: str) -> str:
-    return json.dumps({"names": named_catalog(spark, catalog).namespaces(json.loads(above))})
-
-
-def _has_namespace(spark: SparkSession, catalog: str, namespace: str) -> bool:
-    return named_catalog(spark, catalog).has_namespace(json.loads(namespace))
-
-
-def _create_namespace(spark: SparkSession, catalog: str, namespace: str, properties: str) -> None:
-    named_catalog(spark, catalog).create_namespace(json.loads(namespace), json.loads(properties))
-
-
-def _drop_namespace(spark: SparkSession, catalog: str, namespace: str, cascade: bool) -> bool:
-    return named_catalog(spark, catalog).drop_namespace(json.loads(namespace), cascade)
-
-
-def _tables_of_catalog(spark: SparkSession, catalog: str, namespace: str) -> str:
-    return json.dumps({"names": named_catalog(spark, catalog).tables(json.loads(namespace))})
+def _names(names: Sequence[Sequence[str]] | Sequence[str]) -> str:
+    return json.dumps({"names": names})
 
 
 def _cannot_in_catalog(spark: SparkSession, catalog: str, what: str) -> None:
@@ -268,10 +243,6 @@ def _no_table(spark: SparkSession, options: str) -> None:
     raise NO_TABLE_AT_PATH(path=path)
 
 
-def _check_address(spark: SparkSession, address: str) -> None:
-    check_address(address)
-
-
 def _exists(spark: SparkSession, path: str) -> bool:
     try:
         open_table(spark, path, path, None)
@@ -280,21 +251,11 @@ def _exists(spark: SparkSession, path: str) -> bool:
     return True
 
 
-def _drop_path(spark: SparkSession, path: str) -> bool:
-    # As with delta-spark, a table that only its path names stays.
-    return _exists(spark, path)
-
-
 def _scan(spark: SparkSession, table: str | None, options: str | None) -> JavaObject:
-    if (
-        table is None
-    ):  # a temporary view with columns of its own, which Spark makes of no more than the format
+    if table is None:
+        # A temporary view with columns of its own, which Spark makes of no more than the format.
         raise path_missing()
     return scanned(spark, table_held(table), {} if options is None else json.loads(options))
-
-
-def _create(spark: SparkSession, definition: JavaObject, rows: JavaObject | None) -> None:
-    create_table(spark, definition, None)
 
 
 def _alter(spark: SparkSession, jtable: JavaObject, changes: JavaObject, columns: str | None) -> None:
@@ -355,12 +316,12 @@ def _literals(parameters: JavaObject | None) -> dict[str, str] | list[str] | Non
 
 
 def _answer(spark: SparkSession, kind: str, jtable: JavaObject) -> str:
-    if kind == SHOW_CREATE:
-        return _json(SHOW_CREATE_COLUMNS)
-    if kind == SHOW_PARTITIONS:
-        return partition_columns(opened(jtable)).json()
-    if kind == TRUNCATE_PARTITION:
-        refuse_truncate(opened(jtable))
+    if kind == show.SHOW_CREATE:
+        return _json(show.SHOW_CREATE_COLUMNS)
+    if kind == show.SHOW_PARTITIONS:
+        return show.partition_columns(opened(jtable)).json()
+    if kind == show.TRUNCATE_PARTITION:
+        show.refuse_truncate(opened(jtable))
     return _json(_ROW_COUNTS[kind])
 
 
@@ -389,8 +350,8 @@ _COMMANDS: Mapping[str, Callable[[SparkSession, JavaObject], DataFrame | None]] 
     "INSERT": insert,
     "INSERT OVERWRITE": insert,
     "CREATE TABLE LIKE": create_like,
-    SHOW_PARTITIONS: show_partitions,
-    SHOW_CREATE: show_create,
+    show.SHOW_PARTITIONS: show.show_partitions,
+    show.SHOW_CREATE: show.show_create,
 }
 _ANSWERS: Mapping[str, Callable[..., object]] = {
     "open": _open,
@@ -399,22 +360,26 @@ _ANSWERS: Mapping[str, Callable[..., object]] = {
     "no_table": _no_table,
     "open_view": open_view,
     "refuse_view": refuse_view,
-    "check_address": _check_address,
+    "check_address": lambda spark, address: check_address(address),
     "check_layout": check_layout,
     "catalog_open": _open_in_catalog,
-    "catalog_has_table": _has_in_catalog,
-    "catalog_drop": _drop_in_catalog,
-    "catalog_namespaces": _namespaces_of_catalog,
-    "catalog_has_namespace": _has_namespace,
-    "catalog_create_namespace": _create_namespace,
-    "catalog_drop_namespace": _drop_namespace,
-    "catalog_tables": _tables_of_catalog,
+    "catalog_has_table": _of_catalog(lambda catalog, parts, name: catalog.find(parts, name) is not None),
+    "catalog_drop": _of_catalog(lambda catalog, parts, name: catalog.drop(parts, name)),
+    "catalog_namespaces": _of_catalog(lambda catalog, above: _names(catalog.namespaces(above))),
+    "catalog_has_namespace": _of_catalog(lambda catalog, parts: catalog.has_namespace(parts)),
+    "catalog_create_namespace": _of_catalog(
+        lambda catalog, parts, properties: catalog.create_namespace(parts, json.loads(properties))
+    ),
+    "catalog_drop_namespace": _of_catalog(
+        lambda catalog, parts, cascade: catalog.drop_namespace(parts, cascade)
+    ),
+    "catalog_tables": _of_catalog(lambda catalog, parts: _names(catalog.tables(parts))),
     "catalog_cannot": _cannot_in_catalog,
     "entry_columns": entry_columns,
     "exists": _exists,
-    "drop_path": _drop_path,
+    "drop_path": _exists,  # as with delta-spark, a table that only its path names stays
     "scan": _scan,
-    "create": _create,
+    "create": lambda spark, definition, rows: create_table(spark, definition, None),
     "alter": _alter,
     "truncate": _truncate,
     "save": _save,

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 import delta_ds
 from delta_ds import DeltaLog
-from delta_ds.spark.base.filters import PUSHDOWN_CONF, PUSHDOWN_WORKER, plans_each_scan
+from delta_ds.spark.base.query_needs import PUSHDOWN_CONF, PUSHDOWN_WORKER, plans_each_scan
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF
 from delta_ds.spark.engines.portable.batch import DeltaReader, SlicePartition
 from delta_ds.spark.engines.portable.source import DeltaSource, PushdownSource

@@ -181,7 +181,7 @@ def _json(value: Any, kind: Any) -> str:
     """The text of Spark's `to_json` with nulls kept, for the types that lie beside variants in tests."""
     import json
 
-    from delta_ds.kernel.format.expressions.literals import double_text, float_text
+    from delta_ds.kernel.format.expressions.plain_sql import double_text, float_text
     from delta_ds.kernel.format.schema.types import ArrayType, MapType, StructType
     from delta_ds.kernel.format.values import variant
 

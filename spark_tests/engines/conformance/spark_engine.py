@@ -212,7 +212,7 @@ def spelled(timestamp_ms: int) -> str:
 @contextmanager
 def _recording(spark: SparkSession) -> Iterator[Path]:
     """A file for a `RecordingSource` to write to, in a session that pushes filters."""
-    from delta_ds.spark.base.filters import PUSHDOWN_CONF
+    from delta_ds.spark.base.query_needs import PUSHDOWN_CONF
 
     before = spark.conf.getAll.get(PUSHDOWN_CONF)
     spark.conf.set(PUSHDOWN_CONF, "true")

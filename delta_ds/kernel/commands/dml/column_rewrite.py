@@ -23,7 +23,7 @@ from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.properties import RANDOM_PREFIX_LENGTH
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.types import VARIANT, VOID, StructType, is_nested
-from delta_ds.kernel.format.values import partition_folders
+from delta_ds.kernel.format.values.partition_values import partition_folder
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.records import replace
 
@@ -195,6 +195,6 @@ class ColumnRewrite:
         if spec.random_prefixes:
             folder = write_spec.random_prefix(RANDOM_PREFIX_LENGTH.of(spec.properties))
         else:
-            folder = partition_folders.text(zip(spec.partition_columns, piece.partition_values, strict=True))
+            folder = partition_folder(zip(spec.partition_columns, piece.partition_values, strict=True))
         name = write_spec.file_name("part", self._task, 0, spec.codec)
         return "/".join(part for part in (self._folder, folder, name) if part)

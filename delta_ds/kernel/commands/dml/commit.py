@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.events.commands import COMMAND_REPEATED
-from delta_ds.events.transactions import ORPHAN_FILES_LEFT
+from delta_ds.events.log import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -28,11 +28,11 @@ from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.base.nested_arrays import array_of_values
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.files.read.plan import vector_descriptor
-from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.operations import MERGE, WRITE
+from delta_ds.kernel.format.values.deletion_vector import as_action, merge_positions, write_vectors
 from delta_ds.kernel.format.values.statistics_json import json_members, with_wide_bounds
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES

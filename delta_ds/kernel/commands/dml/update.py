@@ -14,9 +14,9 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.commands.dml.assignments import Assignments
 from delta_ds.kernel.commands.dml.candidates import candidate_files
 from delta_ds.kernel.commands.dml.changed_rows import UPDATE as ROW_CHANGES
+from delta_ds.kernel.commands.dml.delete import UpdateResult, counted
 from delta_ds.kernel.commands.dml.in_process import CommandSettings, InProcessDml, run
 from delta_ds.kernel.commands.dml.plan import generated_columns
-from delta_ds.kernel.commands.dml.result import UpdateResult, counted
 from delta_ds.kernel.commands.dml.row_finder import RowFinder, bound_condition
 from delta_ds.kernel.files.rows.expressions import at_timestamp
 from delta_ds.kernel.format import operations

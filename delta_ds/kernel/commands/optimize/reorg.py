@@ -18,7 +18,7 @@ from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE, UPGRADE
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.files.read.column_conversion import match_fields
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.format.iceberg_compatibility import enabled_version
 from delta_ds.kernel.format.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE

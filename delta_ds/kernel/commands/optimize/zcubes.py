@@ -20,7 +20,7 @@ from delta_ds.kernel.base.arrow_buffers import flags, integers, numbers, texts
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.commands.optimize.bins import Flags
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
-from delta_ds.kernel.files.write.live_adds import live_adds
+from delta_ds.kernel.files.write.live_actions import live_adds
 from delta_ds.kernel.format.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.format.schema.types import LONG, STRING
 from delta_ds.kernel.log.snapshot import Snapshot

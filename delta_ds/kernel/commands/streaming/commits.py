@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.commands import MISSING_COMMITS_UNEXPECTED_VERSION
 from delta_ds.conditions.streaming import STREAMING_TRAILING_COMMIT_MISSING
-from delta_ds.events.reading import STREAM_DATA_LOSS
+from delta_ds.events.commands import STREAM_DATA_LOSS
 from delta_ds.exceptions import CorruptLogFileError, LogError
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.commands.changes.commit import file_sizes

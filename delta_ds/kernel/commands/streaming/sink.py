@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from delta_ds.conditions.transaction import TABLE_REPLACED_BEFORE_BATCH
-from delta_ds.events.reading import BATCH_IS_THERE, BATCH_NOT_READ_BACK
+from delta_ds.events.commands import BATCH_IS_THERE, BATCH_NOT_READ_BACK
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.format.actions import Action
 from delta_ds.kernel.format.operations import STREAMING_UPDATE

@@ -20,7 +20,7 @@ from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.base.nested_arrays import array_of_values
 from delta_ds.kernel.format.properties import UNIVERSAL_FORMAT_ENABLED_FORMATS
 from delta_ds.kernel.format.table_state import TableState
-from delta_ds.kernel.format.values.partition_folders import escape
+from delta_ds.kernel.format.values.partition_values import escape
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.uri import ODD, decode, has_scheme, parse_address
 

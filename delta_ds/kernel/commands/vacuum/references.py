@@ -27,10 +27,10 @@ from delta_ds.kernel.log.checkpoint import inline_actions, locate_files, remove_
 from delta_ds.kernel.log.checkpoint_files import open_file
 from delta_ds.kernel.log.commit import read_in_batches
 from delta_ds.kernel.log.file_actions import as_vectors, deletion_vector_type
-from delta_ds.kernel.log.file_selection import OlderFiles, select
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import parse_file_actions
 from delta_ds.kernel.log.parts import Part, parts_of, pieces
+from delta_ds.kernel.log.reconcile import OlderFiles, select
 from delta_ds.kernel.log.replay import ReplayHead
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, LogSegment, list_log, with_fallback
 from delta_ds.kernel.log.snapshot import Snapshot

@@ -21,6 +21,7 @@ from delta_ds.kernel.base.arrow_buffers import mask as as_mask
 from delta_ds.kernel.base.nested_arrays import over, plain_lists, plain_maps
 from delta_ds.kernel.files.read import primitive_conversion, variant_shredding
 from delta_ds.kernel.format.expressions.arrays import array_of
+from delta_ds.kernel.format.expressions.zones import Rebase
 from delta_ds.kernel.format.schema import char_varchar
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.field_metadata import EXISTS_DEFAULT, FIELD_ID
@@ -37,7 +38,6 @@ from delta_ds.kernel.format.schema.types import (
     arrow_type,
 )
 from delta_ds.kernel.format.values import partition_values
-from delta_ds.kernel.format.values.calendars import Rebase
 from delta_ds.records import dataclass
 
 _QUOTED = re.compile(r"(?:(date|timestamp|timestamp_ntz|timestamp_ltz)\s*)?'((?:[^'\\]|'')*)'", re.IGNORECASE)

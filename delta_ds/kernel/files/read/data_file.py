@@ -15,7 +15,7 @@ from delta_ds.kernel.base.arrow_buffers import mask
 from delta_ds.kernel.files.read import column_conversion, row_groups
 from delta_ds.kernel.files.read.file_columns import FileColumns, Layouts
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.format.values.calendars import rebase_of
+from delta_ds.kernel.format.expressions.zones import rebase_of
 from delta_ds.kernel.format.values.deletion_vector import read_positions
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.conditions.data import FAILED_READ_FILE_PARQUET_COLUMN_DATA_TYPE_MISMATCH
+from delta_ds.kernel.format.expressions.zones import Rebase, rebase_dates, rebase_timestamps
 from delta_ds.kernel.format.schema.types import DataType, DecimalType, PrimitiveType, arrow_type
-from delta_ds.kernel.format.values.calendars import Rebase, rebase_dates, rebase_timestamps
 
 Converter = Callable[[pa.Array], pa.Array]
 _WIDTHS = {"byte": 8, "short": 16, "integer": 32, "long": 64}

@@ -31,6 +31,7 @@ from delta_ds.kernel.files.read import primitive_conversion
 from delta_ds.kernel.files.read.column_conversion import struct_array
 from delta_ds.kernel.format.expressions import casts
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_numeric
+from delta_ds.kernel.format.expressions.zones import Rebase
 from delta_ds.kernel.format.schema.from_arrow import is_list, primitive_from_arrow
 from delta_ds.kernel.format.schema.types import (
     BINARY,
@@ -49,7 +50,6 @@ from delta_ds.kernel.format.schema.types import (
     arrow_type,
     is_nested,
 )
-from delta_ds.kernel.format.values.calendars import Rebase
 from delta_ds.records import dataclass
 
 Converter = Callable[[pa.Array], pa.Array]

@@ -122,7 +122,7 @@ class PartitionTuples:
         try:
             values = evaluate.evaluate(expression, self.table if names else _ONE_ROW)
         except PredicateError as error:
-            from delta_ds.events.reading import PRUNING_NOT_EVALUATED
+            from delta_ds.events.commands import PRUNING_NOT_EVALUATED
 
             PRUNING_NOT_EVALUATED.log(expression=expression, reason=error)
             return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.events.reading import PARQUET_READ_AGAIN
+from delta_ds.events.commands import PARQUET_READ_AGAIN
 from delta_ds.kernel.files.read import column_conversion
 from delta_ds.kernel.files.read.data_file import open_data_file
 from delta_ds.kernel.files.read.file_columns import Layout, Layouts, output_schema

@@ -17,7 +17,7 @@ import pyarrow as pa
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.files.write.columns import FileColumns
 from delta_ds.kernel.files.write.footer_statistics import check_columns
-from delta_ds.kernel.format.values.calendars import rebase_of
+from delta_ds.kernel.format.expressions.zones import rebase_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

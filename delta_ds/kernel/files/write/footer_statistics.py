@@ -24,6 +24,7 @@ from delta_ds.kernel.files.read import column_conversion
 from delta_ds.kernel.files.write.columns import file_columns
 from delta_ds.kernel.files.write.statistics import FileStatistics, StatisticsColumn, statistics_columns
 from delta_ds.kernel.files.write.write_spec import WriteSpec
+from delta_ds.kernel.format.expressions.zones import Rebase, rebase_of
 from delta_ds.kernel.format.features import DELETION_VECTORS, VARIANT_SHREDDING, VARIANT_SHREDDING_PREVIEW
 from delta_ds.kernel.format.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH
 from delta_ds.kernel.format.schema.column_mapping import nested_ids
@@ -44,7 +45,6 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
     arrow_type,
 )
-from delta_ds.kernel.format.values.calendars import Rebase, rebase_of
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:

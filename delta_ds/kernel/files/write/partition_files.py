@@ -20,9 +20,9 @@ from delta_ds.kernel.files.write.columns import FileColumns, leaves
 from delta_ds.kernel.files.write.statistics import FileStatistics, StatisticsColumn
 from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.format.actions import AddFile
+from delta_ds.kernel.format.expressions.zones import TODAYS_CALENDAR
 from delta_ds.kernel.format.features import DELETION_VECTORS
 from delta_ds.kernel.format.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH, RANDOM_PREFIX_LENGTH
-from delta_ds.kernel.format.values.calendars import TODAYS_CALENDAR
 from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
 from delta_ds.records import dataclass, field
 

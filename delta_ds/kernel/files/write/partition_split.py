@@ -19,8 +19,12 @@ from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.format.expressions.arrays import scalar_of
 from delta_ds.kernel.format.schema.column_mapping import physical_name
 from delta_ds.kernel.format.schema.types import INTEGER, StructField
-from delta_ds.kernel.format.values import partition_folders
-from delta_ds.kernel.format.values.partition_values import directory_text, distinct_form, log_text
+from delta_ds.kernel.format.values.partition_values import (
+    directory_text,
+    distinct_form,
+    log_text,
+    partition_folder,
+)
 
 Numbers = np.ndarray[Any, Any]
 _SPARSE = 4  # more possible combinations per row than this are sorted instead of counted
@@ -68,7 +72,7 @@ class PartitionIndex:
             named = list(zip((column.name for column in self._columns), texts, strict=True))
             values = {name: text for name, (text, _) in named}
             self.partitions.append(
-                Partition(values, partition_folders.text((name, local) for name, (_, local) in named))
+                Partition(values, partition_folder((name, local) for name, (_, local) in named))
             )
         return self._by_text[key]
 

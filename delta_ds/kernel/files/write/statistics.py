@@ -23,7 +23,7 @@ from delta_ds.conditions.data import (
 )
 from delta_ds.conditions.protocol import STATISTICS_COLUMNS_UNREADABLE
 from delta_ds.conditions.schema import STATISTICS_COLUMN_NOT_FOUND
-from delta_ds.events.reading import STATISTICS_COLUMN_UNKNOWN
+from delta_ds.events.commands import STATISTICS_COLUMN_UNKNOWN
 from delta_ds.kernel.files.write.columns import FileColumns, leaf_count
 from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.format.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DATA_SKIPPING_STATS_COLUMNS

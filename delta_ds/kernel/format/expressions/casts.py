@@ -195,7 +195,7 @@ def _read_double(text: str, target: DataType) -> float | None:
 
 def _writer(source: DataType, timezone: str | None) -> Callable[[Any], str]:
     if source in FRACTIONAL:
-        from delta_ds.kernel.format.expressions.literals import double_text, float_text
+        from delta_ds.kernel.format.expressions.plain_sql import double_text, float_text
 
         return float_text if source == FLOAT else double_text
     if isinstance(source, DecimalType):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.arrays import map_rows
 from delta_ds.kernel.format.expressions.casts import Value
-from delta_ds.kernel.format.expressions.literals import double_text
+from delta_ds.kernel.format.expressions.plain_sql import double_text
 from delta_ds.kernel.format.expressions.tree import Call
 from delta_ds.kernel.format.schema.types import STRING
 

@@ -22,7 +22,7 @@ from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions import moments as civil
 from delta_ds.kernel.format.expressions.arrays import map_numbers, map_rows, scalar_of
 from delta_ds.kernel.format.expressions.casts import Value, needs_zone
-from delta_ds.kernel.format.expressions.moments import DAY_US, Timestamp, micros_of
+from delta_ds.kernel.format.expressions.moments import DAY_US
 from delta_ds.kernel.format.expressions.temporal import finest_us, formatter, local_of
 from delta_ds.kernel.format.expressions.tree import Call
 from delta_ds.kernel.format.expressions.zones import instant_micros, local_micros, offset_at, zone_of
@@ -198,17 +198,6 @@ def _next_day(day: int, name: str) -> int:
     if wanted is None:
         raise PredicateError(f"{name!r} is not the name of a day of the week")
     return day + 1 + (wanted - day - 4) % 7
-
-
-def format_time(timestamp: Timestamp, pattern: str) -> str:
-    """Spark's `date_format` of one wall clock time.
-
-    Raises
-    ------
-    PredicateError
-        The pattern holds a letter that is not known.
-    """
-    return formatter(pattern)(micros_of(timestamp))
 
 
 def _rows(function: Callable[..., Any]) -> _Function:

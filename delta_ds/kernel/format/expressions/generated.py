@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from delta_ds.events.reading import GENERATED_COLUMN_NOT_USED_FOR_PRUNING
+from delta_ds.events.commands import GENERATED_COLUMN_NOT_USED_FOR_PRUNING
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.coercion import FRACTIONAL, INTEGRAL

@@ -1,6 +1,6 @@
 """Parse Spark SQL expressions into expression trees.
 
-Plain filters are read by `plain_filters.py`; for all else sqlglot's Spark dialect does the grammar. Two things are
+Plain filters are read by `plain_sql.py`; for all else sqlglot's Spark dialect does the grammar. Two things are
 taken off its hands because they decide answers: string literals (Spark's escapes, `''` and neighbouring literals) are
 normalised before it reads the text, and functions keep the names and arguments they were written with instead of
 sqlglot's dialect-neutral forms. Where sqlglot groups operators otherwise than Spark, parentheses are asked for.
@@ -17,8 +17,12 @@ from typing import Any
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.bind import ALIASES, CAST_FUNCTIONS, DATE_PARTS, TYPE_NAMES
-from delta_ds.kernel.format.expressions.literals import constant_cast, normalise_literals, number_literal
-from delta_ds.kernel.format.expressions.plain_filters import plain_filter
+from delta_ds.kernel.format.expressions.plain_sql import (
+    constant_cast,
+    normalise_literals,
+    number_literal,
+    plain_filter,
+)
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal
 from delta_ds.kernel.format.schema.types import (
     BINARY,

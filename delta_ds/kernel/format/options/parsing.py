@@ -14,7 +14,7 @@ from typing import Any
 
 from delta_ds.conditions.options import TIME_TRAVEL_INVALID_BEGIN_VALUE, TIMESTAMP_INVALID
 from delta_ds.conditions.record import ILLEGAL_OPTION
-from delta_ds.events.reading import OPTION_PASSED_OVER
+from delta_ds.events.commands import OPTION_PASSED_OVER
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.base.value_types import parse_boolean, parse_size
@@ -75,7 +75,7 @@ def zone_by_name(name: str) -> tzinfo:
     if name.strip() in ("UTC", "Z"):
         return timezone.utc
     # Brings in pyarrow, and is needed for other zones only.
-    from delta_ds.kernel.format.values.calendars import zone
+    from delta_ds.kernel.format.expressions.zones import zone
 
     return zone(name)
 

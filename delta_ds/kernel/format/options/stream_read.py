@@ -14,7 +14,7 @@ from delta_ds.conditions.options import (
     UNSUPPORTED_TIME_TRAVEL_OF_STREAM,
 )
 from delta_ds.conditions.record import PATH_MISSING
-from delta_ds.events.reading import DEPRECATED_OPTION
+from delta_ds.events.commands import DEPRECATED_OPTION
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.format.options.parsing import (
     Option,

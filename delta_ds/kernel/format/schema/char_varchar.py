@@ -319,7 +319,7 @@ def of_struct(text: str | None, struct: StructType) -> list[str | None]:
         return [None] * len(struct)
     parts = _parts(text, "struct")
     if len(parts) != len(struct):
-        from delta_ds.events.reading import CHAR_PADDING_SKIPPED
+        from delta_ds.events.commands import CHAR_PADDING_SKIPPED
 
         CHAR_PADDING_SKIPPED.log(declared=text, schema=struct)
         return [None] * len(struct)

@@ -1,9 +1,13 @@
-"""Partition values: from the text of `partitionValues` to typed Arrow arrays, and from typed values to text.
+"""Partition values: from the text of `partitionValues` to typed Arrow arrays, and typed values to text and to folders.
 
 Text is read as Spark's non-ANSI `CAST(text AS type)` reads it; what it cannot read is null. It is written as
 `CAST(value AS STRING)` writes it; the log has timestamps in UTC with six decimals, directories in local time.
 
-Source: PROTOCOL.md, "Partition Value Serialization" (protocol-checklist section 38, PV-RW-01 to 03).
+`name=value`, the folders of partitions, are escaped as Hive and Spark do it, character by character. The log alone has
+the values; what the folders say counts where there is no log yet, or a user names one.
+
+Source: PROTOCOL.md, "Partition Value Serialization", "Data Files" (protocol-checklist section 38, PV-RW-01 to 04);
+Spark, `ExternalCatalogUtils`.
 """
 
 from __future__ import annotations
@@ -11,24 +15,25 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
 
 from delta_ds.conditions.schema import INVALID_PARTITION_COLUMN_TYPE, PARTITION_VALUE_NOT_TEXT
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.format.expressions.arrays import plain_array
 from delta_ds.kernel.format.expressions.moments import DAY_US, clock_text, date_text, local_text
 from delta_ds.kernel.format.expressions.temporal import parse_date, parse_timestamp
-from delta_ds.kernel.format.expressions.zones import local_micros
+from delta_ds.kernel.format.expressions.zones import local_micros, zone
 from delta_ds.kernel.format.schema.types import (
+    BINARY,
     STRING,
     DataType,
     DecimalType,
     PrimitiveType,
 )
-from delta_ds.kernel.format.values.calendars import zone
 
 _INTEGER = re.compile(r"([+-]?\d+)(?:\.\d*)?")
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
@@ -187,6 +192,24 @@ def log_text(data_type: DataType) -> Text:
     return _LOG_TEXT[name]
 
 
+def text_in_log(
+    text: str | None, data_type: DataType, refused: Callable[[], DeltaError], timezone: str = "UTC"
+) -> str | None:
+    """The text of a folder as the log has its value: read and written anew, so that texts of a value are one partition.
+
+    Parameters
+    ----------
+    refused
+        The error for a text that is no value of the type.
+    """
+    if not text or data_type in (STRING, BINARY):
+        return text or None
+    value = parse(plain_array([text], STRING), data_type, timezone)
+    if value.null_count:
+        raise refused()
+    return log_text(data_type)(distinct_form(value, data_type)[0].as_py())
+
+
 def directory_text(data_type: DataType, timezone_name: str) -> Text | None:
     """The function that writes a value for a directory, where it is another text than in the log."""
     if str(data_type) != "timestamp":
@@ -209,13 +232,13 @@ def _utf8(data: bytes) -> str | None:
 
 
 def _float_text(bits: int) -> str:
-    from delta_ds.kernel.format.expressions.literals import float_text
+    from delta_ds.kernel.format.expressions.plain_sql import float_text
 
     return float_text(struct.unpack("<f", struct.pack("<i", bits))[0])
 
 
 def _double_text(bits: int) -> str:
-    from delta_ds.kernel.format.expressions.literals import double_text
+    from delta_ds.kernel.format.expressions.plain_sql import double_text
 
     return double_text(struct.unpack("<d", struct.pack("<q", bits))[0])
 
@@ -235,3 +258,48 @@ _LOG_TEXT: dict[str, Text] = {
     "binary": _utf8,
     "void": lambda value: None,
 }
+
+
+# Those of Spark, and the character 0, which no store takes in a name.
+_TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
+
+
+def escape(text: str) -> str:
+    """A name or value as a part of a folder's name.
+
+    >>> escape("a/b é")
+    'a%2Fb é'
+    """
+    return _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", text)
+
+
+def unescape(text: str) -> str:
+    """A name or value from a part of a folder's name: two digits are a character, not a byte of UTF-8.
+
+    >>> unescape("a%2Fb %E9 %C3%A9 50%")
+    'a/b é Ã© 50%'
+    """
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def partition_folder(values: Iterable[tuple[str, str | None]]) -> str:
+    """The folders of a partition below its table, by names and texts of values; null and the empty text are one.
+
+    >>> partition_folder([("day", "2024-01-01"), ("country", None)])
+    'day=2024-01-01/country=__HIVE_DEFAULT_PARTITION__'
+    """
+    return "/".join(f"{escape(name)}={escape(value or NULL_DIRECTORY)}" for name, value in values)
+
+
+def parse_partition_folders(folders: Iterable[str]) -> list[tuple[str, str | None]]:
+    """Names and texts of values of some folders, one by one; None stands for null.
+
+    A folder without `=` is a name whose value has the empty text.
+
+    >>> parse_partition_folders(["day=2024-01-01", "country=__HIVE_DEFAULT_PARTITION__"])
+    [('day', '2024-01-01'), ('country', None)]
+    """
+    parts = [folder.partition("=") for folder in folders]
+    values = [(unescape(name), unescape(value)) for name, _, value in parts]
+    return [(name, None if value == NULL_DIRECTORY else value) for name, value in values]

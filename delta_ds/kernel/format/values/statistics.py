@@ -280,7 +280,7 @@ def convert_leaf(values: pa.Array, leaf: StatisticsLeaf) -> pa.Array:
         return _integers(values, target)
     elif _widens(values.type, target):
         return _widen(values, target)
-    from delta_ds.events.reading import STATISTICS_OF_OTHER_TYPE
+    from delta_ds.events.commands import STATISTICS_OF_OTHER_TYPE
 
     STATISTICS_OF_OTHER_TYPE.log(leaf=leaf.dotted, found=values.type, wanted=target)
     return pa.nulls(len(values), target)

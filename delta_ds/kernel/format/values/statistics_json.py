@@ -22,8 +22,8 @@ import pyarrow.json
 
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.format.expressions.arrays import array_of, scalar_of
+from delta_ds.kernel.format.expressions.zones import DAY_US, civil_from_days
 from delta_ds.kernel.format.schema.types import DOUBLE, FLOAT, STRING, DataType, DecimalType, PrimitiveType
-from delta_ds.kernel.format.values.calendars import DAY_US, civil_from_days
 
 # Few enough lines that repairing them costs little, many enough that Arrow still does the bulk.
 _LINES_PER_REPAIR = 512
@@ -123,7 +123,7 @@ def _read(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table | None:
 
 
 def _repair(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table:
-    from delta_ds.events.reading import STATISTICS_UNREADABLE
+    from delta_ds.events.commands import STATISTICS_UNREADABLE
 
     root = pa.struct(list(schema))
     unreadable = 0
@@ -246,7 +246,7 @@ def value_text(data_type: DataType) -> Callable[[Any], str | None]:
     if isinstance(data_type, DecimalType):
         return lambda value: format(value, "f")
     if data_type in (FLOAT, DOUBLE):
-        from delta_ds.kernel.format.expressions.literals import double_text, float_text
+        from delta_ds.kernel.format.expressions.plain_sql import double_text, float_text
 
         text = float_text if data_type == FLOAT else double_text
         return lambda value: text(value) if math.isfinite(value) else f'"{text(value)}"'

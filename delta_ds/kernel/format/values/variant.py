@@ -16,7 +16,8 @@ from uuid import UUID
 
 from delta_ds.conditions.data import MALFORMED_VARIANT
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.format.expressions.literals import double_text, float_text
+from delta_ds.kernel.format.expressions.plain_sql import double_text, float_text
+from delta_ds.kernel.format.expressions.zones import DAY_US, civil_from_days
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
@@ -36,7 +37,6 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
 )
-from delta_ds.kernel.format.values.calendars import DAY_US, civil_from_days
 
 PRIMITIVE, SHORT_STRING, OBJECT, ARRAY = range(4)
 (

@@ -41,8 +41,7 @@ from delta_ds.kernel.log.checkpoint import (
     read_head,
 )
 from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, CheckpointReplacedError
-from delta_ds.kernel.log.checkpoint_write.rows import read_checkpoint_rows
-from delta_ds.kernel.log.checkpoint_write.schema import field_type, text_map
+from delta_ds.kernel.log.checkpoint_write.schema import field_type, read_checkpoint_rows, text_map
 from delta_ds.kernel.log.commit import Commit, full_name, in_batches, read_commits, read_in_batches
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files
 from delta_ds.kernel.log.json_actions import iterate_bodies, parse_file_actions

@@ -32,7 +32,7 @@ from delta_ds.conditions.tables import (
     CREATE_TABLE_WITH_DIFFERENT_PROPERTY,
     SCHEMA_NOT_PROVIDED,
 )
-from delta_ds.events.transactions import CREATE_OR_REPLACE_KEPT
+from delta_ds.events.log import CREATE_OR_REPLACE_KEPT
 from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel.format import features
 from delta_ds.kernel.format import iceberg_compatibility as compatibility

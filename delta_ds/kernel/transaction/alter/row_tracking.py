@@ -6,11 +6,11 @@ Source: PROTOCOL.md, "Row Tracking"; protocol-checklist RT-W-03, RT-W-06.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.format import features
 from delta_ds.kernel.format.actions import AddFile, without
 from delta_ds.kernel.format.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, UPGRADE_PROTOCOL
@@ -25,6 +25,7 @@ from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.format.actions import Protocol
+    from delta_ds.kernel.format.operations import Operation
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
@@ -60,31 +61,30 @@ def backfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     txn = log.start_transaction()
     if not txn.protocol.supports(features.ROW_TRACKING):
         _upgrade(txn)
-        txn = log.start_transaction()
-    batch = 0
-    while bodies := list(islice(_without_ids(_snapshot(txn)), files_a_commit)):
-        txn.read_files([str(body["path"]) for body in bodies])
-        txn.add_all(bodies)
-        txn.commit(ROW_TRACKING_BACKFILL, {"batchId": str(batch)})
-        batch += 1
-        txn = log.start_transaction()
+    _commit_in_batches(log, ROW_TRACKING_BACKFILL, _without_ids, files_a_commit)
 
 
 def unbackfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     """Commit the files of a table, whose row tracking is suspended, again without row ids; parameters as `backfill`."""
-    txn = log.start_transaction()
-    batch = 0
-    while found := list(islice(_with_ids(_snapshot(txn)), files_a_commit)):
+    _commit_in_batches(log, ROW_TRACKING_UNBACKFILL, _with_ids, files_a_commit)
+
+
+def _commit_in_batches(
+    log: TableLog,
+    operation: Operation,
+    bodies: Callable[[Snapshot], Iterator[AddFile]],
+    files_a_commit: int,
+) -> None:
+    """Commit files as they are to be, some at a time, until the newest version has no others."""
+    for batch in count():
+        txn = log.start_transaction()
+        assert txn.base is not None, "row tracking is enabled on tables that exist"
+        found = list(islice(bodies(txn.base), files_a_commit))
+        if not found:
+            return
         txn.read_files([str(body["path"]) for body in found])
         txn.add_all(found)
-        txn.commit(ROW_TRACKING_UNBACKFILL, {"batchId": str(batch)})
-        batch += 1
-        txn = log.start_transaction()
-
-
-def _snapshot(txn: Transaction) -> Snapshot:
-    assert txn.base is not None, "row tracking is enabled on tables that exist"
-    return txn.base
+        txn.commit(operation, {"batchId": str(batch)})
 
 
 def _upgrade(txn: Transaction) -> None:

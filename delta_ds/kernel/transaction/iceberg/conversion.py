@@ -281,7 +281,7 @@ class _Conversion:
         return writer.following(before, files, gone, passing, repeated)
 
     def _all_files(self) -> Iterator[DataFile]:
-        from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+        from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
         from delta_ds.kernel.log.snapshot import open_snapshot
 
         for table in live_adds(open_snapshot(self._storage, self._state.version)):

@@ -30,8 +30,8 @@ from delta_ds.conditions.transaction import (
 )
 from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.files.read.plan import FileSlice, vector_descriptor
-from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.format.actions import AddFile, RemoveFile, without_nulls
+from delta_ds.kernel.format.values.deletion_vector import as_action, merge_positions, write_vectors
 from delta_ds.kernel.format.values.statistics_json import with_wide_bounds
 from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 from delta_ds.conditions.coordination import UNITY_INVALID_ADDRESS, UNITY_INVALID_TOKEN
-from delta_ds.events.transactions import TOKEN_SENT_IN_CLEAR
+from delta_ds.events.log import TOKEN_SENT_IN_CLEAR
 from delta_ds.kernel.storage.store_errors import raise_alone
 from delta_ds.kernel.storage.store_options import hidden
 from delta_ds.records import dataclass

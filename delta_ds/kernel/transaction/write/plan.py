@@ -15,7 +15,7 @@ from delta_ds.conditions.options import (
     DATA_CHANGE_FALSE_OF_NEW_TABLE,
     REPLACE_ON_OR_USING_NEEDS_SESSION,
 )
-from delta_ds.events.transactions import PROPERTY_PASSED_OVER
+from delta_ds.events.log import PROPERTY_PASSED_OVER
 from delta_ds.kernel.files.rows.casts import can_store
 from delta_ds.kernel.files.rows.checks import Condition
 from delta_ds.kernel.files.rows.plan import ColumnsOf, RowPlan, plan_rows

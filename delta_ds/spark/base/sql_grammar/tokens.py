@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.format.expressions.literals import string_value
+from delta_ds.kernel.format.expressions.plain_sql import string_value
 from delta_ds.records import dataclass
 from delta_ds.spark.base.sql_grammar.statements import Name, SqlText
 

@@ -21,10 +21,9 @@ from delta_ds.records import replace
 from delta_ds.spark.base.kinds.frames import frame_of
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE, is_set, size
-from delta_ds.spark.commands.by_arrow import ByArrow
+from delta_ds.spark.commands.by_arrow import ByArrow, lost_rows
 from delta_ds.spark.commands.dml_command import DmlExecution
-from delta_ds.spark.commands.dml_target import DmlTarget
-from delta_ds.spark.commands.explain import end_if_explained
+from delta_ds.spark.commands.dml_target import DmlTarget, end_if_explained
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.by_arrow import (
     Matches,
@@ -68,7 +67,6 @@ from delta_ds.spark.commands.merge.sides import (
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.row_commands import run_at_server, run_command
-from delta_ds.spark.commands.rows import lost_rows
 from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
 from delta_ds.spark.engines.seam.expressions import ResolutionCache
 

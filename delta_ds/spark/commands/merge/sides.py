@@ -17,7 +17,7 @@ from delta_ds.kernel.format.schema.types import DATE, STRING, DataType, DecimalT
 from delta_ds.kernel.transaction.write.schema_enforcement import data_schema
 from delta_ds.records import dataclass
 from delta_ds.spark.base.schema import from_spark
-from delta_ds.spark.commands.rows import materialize
+from delta_ds.spark.commands.by_arrow import materialize
 from delta_ds.spark.engines.seam.choice import engine_of
 
 if TYPE_CHECKING:

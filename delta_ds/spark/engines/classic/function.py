@@ -17,8 +17,7 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative, compile_class, java_exception
-from delta_ds.spark.engines.classic.latest_version import InsertRows
-from delta_ds.spark.engines.classic.load import load
+from delta_ds.spark.engines.classic.load import InsertRows, load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

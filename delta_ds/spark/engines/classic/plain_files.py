@@ -35,7 +35,7 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
     is_nested,
 )
-from delta_ds.kernel.transaction.write.parquet_source import (
+from delta_ds.kernel.transaction.write.parquet_files import (
     NotPlainError,
     ParquetColumns,
     Read,

@@ -14,8 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from delta_ds.events.log import ORPHAN_FILES_LEFT
 from delta_ds.events.spark import WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
-from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.commands.optimize.auto_compact import compact_as_planned
 from delta_ds.kernel.files.write.write_spec import encode
@@ -27,10 +27,9 @@ from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.storage.store_errors import NOTHING_WRITTEN
 from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.transaction.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.transaction.write.finish import finish_write
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent, find_target
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
+from delta_ds.kernel.transaction.write.parquet_files import NotPlainError, ParquetFiles, read_parquet_files
 from delta_ds.kernel.transaction.write.plan import plan_write
 from delta_ds.kernel.transaction.write.task import TaskResult
 from delta_ds.records import dataclass

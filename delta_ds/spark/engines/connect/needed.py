@@ -29,7 +29,7 @@ from delta_ds.spark.base import wire
 from delta_ds.spark.base.query_needs import NEEDED, TARGET_FORMAT, Needed
 from delta_ds.spark.base.session_conf import SOURCE_CLASS
 from delta_ds.spark.base.table_names import is_ours
-from delta_ds.spark.engines.connect.conditions import conditions_in, path_of_name
+from delta_ds.spark.engines.connect.expressions import conditions_in, path_of_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -155,7 +155,7 @@ class DeltaReader(DataSourceReader):
         return {name: getattr(self, name) for name in names}
 
     def accept_filters(self) -> None:
-        """Accept pushed filters, where Spark pushes them (see filters.py)."""
+        """Accept pushed filters, where Spark pushes them (see query_needs.py)."""
         # On the instance: Spark takes a class that overrides it for one that cannot do without.
         self.pushFilters = self._push_filters  # type: ignore[method-assign]
 
@@ -174,7 +174,7 @@ class DeltaReader(DataSourceReader):
         if schema is not None:
             from delta_ds.kernel.format.expressions.bind import bind
             from delta_ds.kernel.format.expressions.tree import conjunction
-            from delta_ds.spark.base.filters import to_expression
+            from delta_ds.spark.base.query_needs import to_expression
 
             pushed = to_expression(filters, schema, lambda part: bind(part, schema))
             known = [part for part in (self._predicate, pushed) if part is not None]

@@ -14,10 +14,9 @@ from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.format.options.read import ReadOptions, parse_read_options, with_path_suffix
 from delta_ds.kernel.format.schema.char_varchar import schema_of
 from delta_ds.spark.base import schema as schemas
-from delta_ds.spark.base.filters import in_pushdown_worker, plans_each_scan
 from delta_ds.spark.base.kinds.sealed import SEALED_MODULE, Sealed
 from delta_ds.spark.base.processes import machine_time_zone
-from delta_ds.spark.base.query_needs import needed_of
+from delta_ds.spark.base.query_needs import in_pushdown_worker, needed_of, plans_each_scan
 from delta_ds.spark.base.table_names import FORMAT, check_path
 from delta_ds.spark.errors.translation import with_error_parameters
 
@@ -78,7 +77,7 @@ class DeltaSource(DataSource, Sealed):
     `WRITE_OPTIONS` and `STREAM_READ_OPTIONS` in `delta_ds.kernel.format.options`.
     """
 
-    # Set by `register(spark, pushdown=True)`; see filters.py for why it is a choice.
+    # Set by `register(spark, pushdown=True)`; see query_needs.py for why it is a choice.
     pushdown: ClassVar[bool] = False
 
     def __init__(self, options: Mapping[str, str]) -> None:

@@ -1,6 +1,7 @@
 """A classic session as commands see it: plans, expressions and Spark's own writer are at hand in the JVM.
 
-Writes of a classic session: casts as Spark's own inserts have them, and Spark's own Parquet writer.
+Writes of a classic session: casts as Spark's own inserts have them, and Spark's own Parquet writer. Rows of a query as
+Arrow data of this process: computed once, measured, and brought here if they are few.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.events.spark import FOREIGN_WORKERS, PORTABLE_SCAN, PORTABLE_WRITE
+from delta_ds.kernel.base.arrow_buffers import with_long_offsets
 from delta_ds.kernel.files.rows.plan import ColumnsOf
 from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.kernel.format.options.write import TASKS_OPTION
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
+from delta_ds.kernel.transaction.write.parquet_files import NotPlainError
 from delta_ds.records import dataclass
 from delta_ds.reporting.listeners import take_reports
 from delta_ds.spark.base.kinds.environment import foreign_workers
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
 from delta_ds.spark.base.table_names import path_option
 from delta_ds.spark.engines.classic import load, resolution, snapshot_isolation, writer
-from delta_ds.spark.engines.classic.arrow_rows import arrow_rows
-from delta_ds.spark.engines.classic.jvm import GeneratesNumbers, Jvm, NotNative
+from delta_ds.spark.engines.classic.jvm import GeneratesNumbers, Jvm, NotNative, compile_class
 from delta_ds.spark.engines.classic.plain_files import read_plain_files
 from delta_ds.spark.engines.classic.projection import ColumnAt, InsertedAt, Projected, project
 from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows
@@ -30,8 +31,7 @@ from delta_ds.spark.engines.classic.scan import numbered_rows
 from delta_ds.spark.engines.classic.snapshot_isolation import refresh_cached_rows
 from delta_ds.spark.engines.classic.writer import stage
 from delta_ds.spark.engines.seam.classic_expressions import ClassicExpressions
-from delta_ds.spark.engines.seam.engine import CLASSIC
-from delta_ds.spark.engines.seam.writes import is_same, portable_rows
+from delta_ds.spark.engines.seam.engine import CLASSIC, is_same, portable_rows
 from delta_ds.spark.errors.translation import failed_jobs
 
 if TYPE_CHECKING:
@@ -44,10 +44,8 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
-    from delta_ds.spark.engines.classic.latest_version import InsertRows
-    from delta_ds.spark.engines.seam.engine import RowRules, TablesRead, Transaction
-    from delta_ds.spark.engines.seam.writes import Matched, Pending
-
+    from delta_ds.spark.engines.classic.load import InsertRows
+    from delta_ds.spark.engines.seam.engine import Matched, Pending, RowRules, TablesRead, Transaction
 
 # Nodes of plans by the texts that show them.
 _COMPUTED_TO_BE_COUNTED = ("AdaptiveSparkPlan", "Exchange", "Subquery")
@@ -357,3 +355,46 @@ class Classic:
 
     def refresh(self, table: str) -> None:
         refresh_cached_rows(self._spark, table)
+
+
+_LARGE_CONF = "spark.sql.execution.arrow.useLargeVarTypes"
+
+
+def arrow_rows(frame: DataFrame, most: int) -> pa.Table | None:
+    """The rows of a frame, which one Spark job computes; a second one brings them.
+
+    `toArrow` brings rows while they are computed, however many they become.
+
+    Parameters
+    ----------
+    frame
+        Of a classic session.
+    most
+        How many bytes of Arrow data they may be.
+
+    Returns
+    -------
+    pyarrow.Table or None
+        In the order of the frame, instants in UTC. None where they are more than `most`, or more than the executors
+        hold in memory.
+    """
+    import pyarrow as pa
+    from pyspark import RDD
+    from pyspark.serializers import NoOpSerializer
+
+    schema = frame.limit(0).toArrow().schema  # messages do not tell it
+    sent = schema
+    if frame.sparkSession.conf.get(_LARGE_CONF, "false") == "true":
+        sent = pa.schema([field.with_type(with_long_offsets(field.type)) for field in schema])
+    jvm = Jvm.of(frame.sparkSession)
+    rows = compile_class(jvm.jvm, jvm.gateway, "ArrowRows")
+    kept = rows.computed(frame._jdf)
+    try:
+        size = int(rows.bytes(kept))
+        if not 0 <= size <= most:
+            return None
+        messages: list[bytes] = RDD(kept, frame.sparkSession.sparkContext, NoOpSerializer()).collect()
+    finally:
+        kept.unpersist(False)
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(message), sent) for message in messages]
+    return pa.Table.from_batches(batches, sent).cast(schema)

@@ -18,15 +18,10 @@ from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.engines.connect.expressions import keep_plans_of_columns, plans_named, plans_of
 from delta_ds.spark.engines.connect.needed import told
-from delta_ds.spark.engines.seam.connect_expressions import (
-    ConnectExpressions,
-    keep_plans_of_columns,
-    plans_named,
-    plans_of,
-)
-from delta_ds.spark.engines.seam.engine import CONNECT
-from delta_ds.spark.engines.seam.writes import is_same, portable_rows
+from delta_ds.spark.engines.seam.connect_expressions import ConnectExpressions
+from delta_ds.spark.engines.seam.engine import CONNECT, is_same, portable_rows
 from delta_ds.spark.errors.row_errors import error_column
 
 if TYPE_CHECKING:
@@ -39,9 +34,8 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.write.plan import WritePlan
     from delta_ds.kernel.transaction.write.task import TaskResult
-    from delta_ds.spark.engines.classic.latest_version import InsertRows
-    from delta_ds.spark.engines.seam.engine import TablesRead, Transaction
-    from delta_ds.spark.engines.seam.writes import Matched, Pending
+    from delta_ds.spark.engines.classic.load import InsertRows
+    from delta_ds.spark.engines.seam.engine import Matched, Pending, TablesRead, Transaction
 
 
 class ConnectWrites:

@@ -33,9 +33,6 @@ class Resolved:
         As history tells it.
     source
         As it was given.
-    projected
-        The name under which the scope's side has to compute it before the join, see `Scope.projections`; None where
-        that is not needed, which is always so in classic sessions.
     subquery
         Whether a query is in it, whose rows may be those of any table; not known on Spark Connect.
     """
@@ -44,13 +41,7 @@ class Resolved:
     type: DataType
     text: str
     source: Any
-    projected: str | None = None
     subquery: bool = False
-
-    @property
-    def needs_projection(self) -> bool:
-        """Whether it can only be told apart if its side computes it before the join."""
-        return self.projected is not None
 
 
 def source_text(source: Any) -> str:

@@ -42,7 +42,7 @@ from delta_ds.kernel.format.schema.evolution import can_widen
 from delta_ds.records import dataclass
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.seam.choice import engine_of
-from delta_ds.spark.engines.seam.writes import Matched, is_same
+from delta_ds.spark.engines.seam.engine import Matched, is_same
 from delta_ds.spark.session.writes.request import BY_NAME, BY_PLACE, Table, Way
 
 if TYPE_CHECKING:

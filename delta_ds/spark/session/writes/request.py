@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 from delta_ds.conditions.options import REPLACE_WHERE_IN_OVERWRITE
-from delta_ds.events.reading import OPTION_PASSED_OVER
+from delta_ds.events.commands import OPTION_PASSED_OVER
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.options.settings import CONFLICT_DETECTION, SessionFacts, conflict_detection

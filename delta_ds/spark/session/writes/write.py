@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from delta_ds.conditions.options import REPLACE_ON_OR_USING_NEEDS_SESSION
-from delta_ds.events.reading import OPTION_PASSED_OVER
+from delta_ds.events.commands import OPTION_PASSED_OVER
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.operations import (
     CREATE_OR_REPLACE_TABLE_AS_SELECT,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.transaction.write.intent import WriteIntent
-    from delta_ds.spark.engines.seam.writes import Writes
+    from delta_ds.spark.engines.seam.engine import Writes
 
 
 class Replacement(Protocol):

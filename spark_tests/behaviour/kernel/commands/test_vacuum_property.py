@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.commands.vacuum.command import FindNeeded
-from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
+from delta_ds.spark.engines.large_tables import needed_in_parts
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.commands.vacuum_tables import (
     NOW,

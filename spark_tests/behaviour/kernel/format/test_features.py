@@ -18,8 +18,8 @@ from delta_ds.kernel.format.features import (
     supported_features,
     with_dependencies,
 )
-from delta_ds.kernel.format.protocol_checks import check_managed, check_readable, check_writable
 from delta_ds.kernel.format.schema.types import StructType, parse_schema
+from delta_ds.kernel.format.table_state import check_managed, check_readable, check_writable
 from delta_ds.kernel.storage.open import open_storage
 
 TABLE = "s3://bucket/t"

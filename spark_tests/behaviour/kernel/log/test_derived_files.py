@@ -25,15 +25,14 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
-from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.log import cache, checkpoint_adds, live_files, parts
 from delta_ds.kernel.log.checkpoint_files import (
     CheckpointReplacedError,
     UnreadableCheckpointError,
 )
-from delta_ds.kernel.log.file_selection import select
 from delta_ds.kernel.log.parts import Part, parts_for_tasks
+from delta_ds.kernel.log.reconcile import select
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.log.snapshot import Snapshot
@@ -41,6 +40,7 @@ from delta_ds.kernel.storage import local
 from delta_ds.kernel.storage.filesystem import FileStatus
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.records import replace
+from delta_ds.spark.engines.large_tables import needed_in_parts
 from spark_tests.behaviour.kernel.log.derived_files import DerivedTable, ids, put_in_place
 from spark_tests.full_form import examples
 

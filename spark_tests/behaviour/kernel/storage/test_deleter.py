@@ -127,7 +127,7 @@ OWN_AFFAIRS = {
     "kernel/commands/changes/net_memory.py", "reporting/listeners.py",  # in a new temporary folder
     "spark/engines/classic/writer.py",  # the folder of its own write, which the deleter is asked about
     "spark/session/catalog/classes.py",  # a file of its own in a new temporary folder
-    "spark/session/catalog/folders.py",  # DROP TABLE of a table as a whole, and folders that are empty
+    "spark/session/catalog/named.py",  # DROP TABLE of a table as a whole, and folders that are empty
 }  # fmt: skip
 DELETES = {
     "unlink", "remove_tree", "rmtree", "rmdir", "removedirs", "rename", "renames", "replace_file_by", "copyfile",

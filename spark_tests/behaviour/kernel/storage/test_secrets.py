@@ -25,7 +25,7 @@ import delta_ds
 from delta_ds import DeltaLog
 from delta_ds.__main__ import main
 from delta_ds.events import JsonFormatter
-from delta_ds.events.transactions import ORPHAN_FILES_LEFT
+from delta_ds.events.log import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import DeltaError, StorageError
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone

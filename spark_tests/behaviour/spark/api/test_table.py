@@ -16,7 +16,7 @@ from delta_ds import (
     NotADeltaTableError,
     UnsupportedOperationError,
 )
-from delta_ds.spark.base import filters
+from delta_ds.spark.base import query_needs
 
 pytestmark = pytest.mark.spark
 
@@ -168,7 +168,7 @@ class TestRegister:
         assert registration.spark_version == spark.version
         assert registration.source and registration.native_scan and registration.native_write
         assert registration.session_integration and registration.log_aggregates and registration.sql_function
-        assert bool(registration.pushdown) is filters.plans_each_scan()
+        assert bool(registration.pushdown) is query_needs.plans_each_scan()
         text = str(registration)
         assert text.startswith(f"pydelta on Spark {spark.version} (classic)")
         assert "native_scan: on: Spark's own Parquet reader and writer" in text
@@ -196,7 +196,7 @@ class TestRegister:
     def test_pushdown_is_switched_on_when_asked_for(self, spark: SparkSession) -> None:
         try:
             assert delta_ds.register(spark, pushdown=True).pushdown.active
-            assert spark.conf.get(filters.PUSHDOWN_CONF) == "true"
+            assert spark.conf.get(query_needs.PUSHDOWN_CONF) == "true"
         finally:
-            spark.conf.unset(filters.PUSHDOWN_CONF)
+            spark.conf.unset(query_needs.PUSHDOWN_CONF)
             assert not delta_ds.register(spark, pushdown=False).pushdown.active

@@ -25,7 +25,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
 )  # fmt: skip
-from delta_ds.spark.base.filters import to_expression
+from delta_ds.spark.base.query_needs import to_expression
 
 SCHEMA = StructType(
     (

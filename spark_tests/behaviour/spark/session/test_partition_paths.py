@@ -14,8 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError, NotADeltaTableError, SchemaError
-from delta_ds.kernel.format.values.partition_folders import escape, text, unescape
-from delta_ds.kernel.format.values.partition_values import NULL_DIRECTORY
+from delta_ds.kernel.format.values.partition_values import NULL_DIRECTORY, escape, partition_folder, unescape
 from delta_ds.spark.session.reading import partition_path
 from delta_ds.testing import TableBuilder
 
@@ -156,4 +155,4 @@ def test_spark_escapes_and_unescapes_the_same(session: SparkSession) -> None:
     assert of_spark.escapePathName(characters) == escape(characters)
     for part in ("%C3%A9", "a%20b", "%e9%E9", "%", "%4", "%%41", "%4g%41", "100%25%", "%00", NULL_DIRECTORY):
         assert of_spark.unescapePathName(part) == unescape(part)
-    assert of_spark.getPartitionPathString("a/b", NULL_DIRECTORY) == text([("a/b", None)])
+    assert of_spark.getPartitionPathString("a/b", NULL_DIRECTORY) == partition_folder([("a/b", None)])

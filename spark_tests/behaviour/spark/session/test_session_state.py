@@ -22,8 +22,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from delta_ds import DeltaTable, register, unregister
 from delta_ds.exceptions import DeltaError
-from delta_ds.spark.base.filters import PUSHDOWN_CONF
 from delta_ds.spark.base.kinds.session_facts import with_session_settings
+from delta_ds.spark.base.query_needs import PUSHDOWN_CONF
 
 pytestmark = pytest.mark.long
 

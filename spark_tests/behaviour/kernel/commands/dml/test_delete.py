@@ -17,8 +17,7 @@ from delta_ds.exceptions import AppendOnlyError, DeltaConcurrentModificationExce
 from delta_ds.kernel.commands.dml import file_rewrite, row_finder
 from delta_ds.kernel.commands.dml import in_process as module
 from delta_ds.kernel.commands.dml.commit import Committed
-from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.commands.dml.result import DeleteResult
+from delta_ds.kernel.commands.dml.delete import DeleteResult, delete
 from spark_tests.full_form import examples
 
 # By predicate, what Spark holds of a row: True only where the row goes.

@@ -33,8 +33,8 @@ from delta_ds.kernel.commands.dml.assignments import Assignments
 from delta_ds.kernel.commands.dml.candidates import candidate_files
 from delta_ds.kernel.commands.dml.changed_rows import UPDATE
 from delta_ds.kernel.commands.dml.commit import Committed
+from delta_ds.kernel.commands.dml.delete import UpdateResult
 from delta_ds.kernel.commands.dml.plan import plan_dml, plan_file_rewrite
-from delta_ds.kernel.commands.dml.result import UpdateResult
 from delta_ds.kernel.files.write import partition_files
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.sql import parse_predicate

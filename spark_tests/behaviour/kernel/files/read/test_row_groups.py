@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from delta_ds.kernel.files.read import column_conversion, row_groups
 from delta_ds.kernel.format.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.format.expressions.zones import Rebase
 from delta_ds.kernel.format.schema.types import (
     BOOLEAN,
     DATE,
@@ -29,7 +30,6 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
     arrow_type,
 )  # fmt: skip
-from delta_ds.kernel.format.values.calendars import Rebase
 from spark_tests.behaviour.kernel.files.parquet_files import scan, schema_of, write
 from spark_tests.full_form import examples
 

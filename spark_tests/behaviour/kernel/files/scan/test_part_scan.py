@@ -20,12 +20,12 @@ from delta_ds.conditions.protocol import CHECKSUM_MISMATCH
 from delta_ds.exceptions import LogError
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.files.scan.skipping import part_filter
-from delta_ds.kernel.files.write.live_adds import with_statistics_text
+from delta_ds.kernel.files.write.live_actions import with_statistics_text
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.log import parts
-from delta_ds.kernel.log.file_selection import select
 from delta_ds.kernel.log.parts import Part, holds_actions, parts_for_tasks
+from delta_ds.kernel.log.reconcile import select
 from delta_ds.kernel.log.replay import load_head, with_older
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.records import replace

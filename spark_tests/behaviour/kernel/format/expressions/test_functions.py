@@ -16,7 +16,8 @@ from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.coercion import arithmetic_type, exact_type
 from delta_ds.kernel.format.expressions.evaluate import can_evaluate, constant, evaluate
-from delta_ds.kernel.format.expressions.functions_time import format_time
+from delta_ds.kernel.format.expressions.functions_time import formatter
+from delta_ds.kernel.format.expressions.moments import micros_of
 from delta_ds.kernel.format.expressions.sql import parse_predicate
 from delta_ds.kernel.format.expressions.tree import Literal
 from delta_ds.kernel.format.schema.types import (
@@ -492,7 +493,8 @@ def test_date_format_of_many_moments_is_that_of_each(pattern: str) -> None:
     moments = [datetime.datetime(y, m, 28, 23, 59, 58, 123456) for y in (1, 1969, 2024) for m in (2, 12)]
     data = pa.RecordBatch.from_arrays([pa.array([*moments, None], pa.timestamp("us"))], ["t"])
     bound = bind(parse_predicate(f"date_format(t, '{pattern}')"), schema, predicate=False)
-    assert evaluate(bound, data).to_pylist() == [*(format_time(m, pattern) for m in moments), None]
+    of_one = formatter(pattern)
+    assert evaluate(bound, data).to_pylist() == [*(of_one(micros_of(m)) for m in moments), None]
 
 
 @given(

@@ -11,7 +11,7 @@ from sqlglot.dialects.spark import Spark
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.format.expressions import sql
-from delta_ds.kernel.format.expressions.plain_filters import plain_filter
+from delta_ds.kernel.format.expressions.plain_sql import plain_filter
 from spark_tests.full_form import examples
 
 _NAMES = st.sampled_from(

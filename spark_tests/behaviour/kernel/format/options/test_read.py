@@ -131,7 +131,7 @@ def test_a_text_that_is_no_timestamp_is_refused(text: str) -> None:
     st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31)), st.sampled_from(["UTC", "+05:30", "Asia/Tokyo"])
 )
 def test_a_timestamp_written_in_a_zone_is_the_same_moment(moment: datetime, zone: str) -> None:
-    from delta_ds.kernel.format.values.calendars import zone as zone_of
+    from delta_ds.kernel.format.expressions.zones import zone as zone_of
 
     aware = moment.replace(tzinfo=UTC)
     local = aware.astimezone(zone_of(zone)).replace(tzinfo=None)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_ds.kernel.format.values.partition_folders import escape, parse, text, unescape
-from delta_ds.kernel.format.values.partition_values import NULL_DIRECTORY
+from delta_ds.kernel.format.values.partition_values import (
+    NULL_DIRECTORY,
+    escape,
+    parse_partition_folders,
+    partition_folder,
+    unescape,
+)
 
 NAMES = st.text(min_size=1, max_size=8)
 VALUES = st.none() | st.text(min_size=1, max_size=8).filter(lambda value: value != NULL_DIRECTORY)
@@ -14,7 +19,7 @@ VALUES = st.none() | st.text(min_size=1, max_size=8).filter(lambda value: value 
 
 @given(values=st.lists(st.tuples(NAMES, VALUES), min_size=1, max_size=4))
 def test_folders_are_read_as_they_were_written(values: list[tuple[str, str | None]]) -> None:
-    assert parse(text(values).split("/")) == values
+    assert parse_partition_folders(partition_folder(values).split("/")) == values
 
 
 @given(part=st.text(max_size=20))
@@ -25,5 +30,5 @@ def test_what_was_escaped_is_unescaped(part: str) -> None:
 
 
 def test_null_and_the_empty_text_are_one_folder() -> None:
-    assert text([("a", None), ("b", "")]) == f"a={NULL_DIRECTORY}/b={NULL_DIRECTORY}"
-    assert parse([f"a={NULL_DIRECTORY}", "b=", "c"]) == [("a", None), ("b", ""), ("c", "")]
+    assert partition_folder([("a", None), ("b", "")]) == f"a={NULL_DIRECTORY}/b={NULL_DIRECTORY}"
+    assert parse_partition_folders([f"a={NULL_DIRECTORY}", "b=", "c"]) == [("a", None), ("b", ""), ("c", "")]

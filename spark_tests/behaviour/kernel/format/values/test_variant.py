@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.format.expressions.literals import double_text, float_text
+from delta_ds.kernel.format.expressions.plain_sql import double_text, float_text
 from delta_ds.kernel.format.values.variant import schema_of, size, to_json
 from spark_tests.behaviour.kernel.files.variants import metadata_of, value_of, variant_of
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from delta_ds.kernel.log.checkpoint_write import file as checkpoint_file
-from delta_ds.kernel.log.checkpoint_write import rows as checkpoint_rows
+from delta_ds.kernel.log.checkpoint_write import schema as checkpoint_rows
 from delta_ds.kernel.log.checkpoint_write import state, writer
 from delta_ds.kernel.log.filenames import checksum
 from delta_ds.kernel.log.snapshot import open_snapshot

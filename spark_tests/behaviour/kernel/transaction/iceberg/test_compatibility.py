@@ -17,7 +17,7 @@ from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.restore import restore
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.format.features import ICEBERG_COMPAT_V2
 from delta_ds.kernel.format.schema.column_mapping import every_field, nested_ids
 from delta_ds.kernel.format.schema.field_metadata import FIELD_ID, NESTED_IDS

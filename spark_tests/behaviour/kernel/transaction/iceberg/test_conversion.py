@@ -26,7 +26,7 @@ from delta_ds.kernel.commands.maintain import generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.commands.vacuum.command import vacuum
-from delta_ds.kernel.files.write.live_adds import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.format.schema.types import INTEGER, LONG, STRING, StructField, StructType
 from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.kernel.transaction.alter.columns import add_columns, drop_columns, rename_column

@@ -31,11 +31,10 @@ from delta_ds.kernel.format.schema.types import (
     DecimalType,
     StructType,
 )
-from delta_ds.kernel.format.values import partition_folders
-from delta_ds.kernel.format.values.partition_folders import escape
+from delta_ds.kernel.format.values.partition_values import escape, partition_folder
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.write.add_from_parquet import read_parquet_files
+from delta_ds.kernel.transaction.write.parquet_files import read_parquet_files
 from spark_tests.behaviour.kernel.files.write.written_tables import (
     PRIMITIVES,
     batch_of,
@@ -67,7 +66,7 @@ def test_the_actions_are_those_of_the_writer_of_the_same_rows(tmp_path: Path) ->
     plan = plan_of(tmp_path, XP, ["p"])
     wanted = {add["partitionValues"]["p"]: add for add in write(tmp_path, XP, rows, partition_columns=["p"])}
     files = [
-        put(tmp_path, f"new/{partition_folders.text([('p', row['p'])])}/part-0 é.parquet", plan, [row])
+        put(tmp_path, f"new/{partition_folder([('p', row['p'])])}/part-0 é.parquet", plan, [row])
         for row in rows
     ]
     adds = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
@@ -111,7 +110,7 @@ def test_partition_values_of_any_type_are_those_of_the_writer(
     writer.write(batch_of(schema, [row]))
     (wanted,) = writer.close()
     logged = wanted["partitionValues"]
-    put(folder, f"new/{partition_folders.text(logged.items())}/a.parquet", plan, [row])
+    put(folder, f"new/{partition_folder(logged.items())}/a.parquet", plan, [row])
     (add,) = read_parquet_files(open_storage(str(folder)), plan, "new").adds
     assert add["partitionValues"] == logged
     assert list(add["partitionValues"]) == list(logged)
@@ -128,7 +127,7 @@ def test_a_table_of_such_files_has_their_rows(
     plan = plan_of(folder, schema, ["p"])
     for i, row in enumerate(rows):
         text = None if row["p"] is None else str(row["p"])
-        put(folder, f"new/{partition_folders.text([('p', text)])}/{i}.parquet", plan, [row])
+        put(folder, f"new/{partition_folder([('p', text)])}/{i}.parquet", plan, [row])
     log: DeltaLog = commit(folder, plan, read_parquet_files(open_storage(str(folder)), plan, "new").adds)
     found = log.snapshot().scan().to_arrow().to_pylist()
     assert sorted(map(repr, found)) == sorted(map(repr, batch_of(schema, rows).to_pylist()))

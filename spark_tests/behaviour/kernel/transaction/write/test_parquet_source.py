@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, ParquetColumns, Split, SplitRows
+from delta_ds.kernel.transaction.write.parquet_files import NotPlainError, ParquetColumns, Split, SplitRows
 from spark_tests.full_form import examples
 
 TYPES = (

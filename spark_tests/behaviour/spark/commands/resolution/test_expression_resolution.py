@@ -22,11 +22,12 @@ def _sides(spark: SparkSession) -> tuple[DataFrame, DataFrame, DataFrame]:
 
 def test_expression_of_one_side_in_the_join_keeps_its_meaning(spark: SparkSession) -> None:
     target, source, joined = _sides(spark)
-    of_source = Scope(source, "tbl", "MERGE").resolve_all(["v + 1", "s.id", "only", 3], "values")
+    scope = Scope(source, "tbl", "MERGE")
+    of_source = scope.resolve_all(["v + 1", "s.id", "only", 3], "values")
     of_target = Scope(target, "tbl", "MERGE").resolve("v * 2", "values")
     both = Scope(joined, "tbl", "MERGE").resolve("t.v + s.v", "values")
     assert [r.type for r in of_source] == [INTEGER, LONG, STRING, INTEGER]
-    assert not any(r.needs_projection for r in of_source)
+    assert scope.projections == {}
     row = joined.select(*(r.column for r in of_source), of_target.column, both.column).first()
     assert row is not None
     assert tuple(row) == (6, 1, "x", 3, 20, 15)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_ds.spark.engines.classic.arrow_rows import arrow_rows
+from delta_ds.spark.engines.seam.classic import arrow_rows
 
 _LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 QUERIES = [

@@ -44,7 +44,7 @@ from delta_ds.kernel.format.schema.types import (
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.uri import Address
-from delta_ds.kernel.transaction.write.add_from_parquet import read_parquet_files
+from delta_ds.kernel.transaction.write.parquet_files import read_parquet_files
 from spark_tests.behaviour.kernel.files.write.written_tables import UTC, batch_of, mapped, plan_of, struct
 from spark_tests.behaviour.spark.session_settings import session_settings
 

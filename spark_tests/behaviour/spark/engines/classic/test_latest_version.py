@@ -17,7 +17,7 @@ from delta_ds.exceptions import ConcurrentAppendException, DeltaConcurrentModifi
 from delta_ds.kernel.transaction.alter.properties import set_properties, unset_properties
 from delta_ds.spark.base.session_conf import NATIVE_WRITE_CONF
 from delta_ds.spark.engines.classic import writer
-from delta_ds.spark.engines.classic.latest_version import LatestVersion
+from delta_ds.spark.engines.classic.load import LatestVersion
 from delta_ds.testing import TableBuilder
 
 pytestmark = pytest.mark.long

@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError, SplitRows
+from delta_ds.kernel.transaction.write.parquet_files import NotPlainError, SplitRows
 from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF, LOCAL_OPTIMIZE_CONF
 from delta_ds.spark.engines.classic import plain_files, writer
-from delta_ds.spark.engines.classic.arrow_rows import arrow_rows
 from delta_ds.spark.engines.classic.plain_files import PlainFiles, read_plain_files
 from delta_ds.spark.engines.classic.writer import save
+from delta_ds.spark.engines.seam.classic import arrow_rows
 from spark_tests.behaviour.spark.engines.classic.test_writer import described
 
 pytestmark = pytest.mark.long

@@ -20,8 +20,7 @@ from delta_ds.exceptions import StorageError
 from delta_ds.kernel.files.write.write_spec import WriteSpec
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.local import LocalStorage
-from delta_ds.kernel.transaction.write.add_from_parquet import ParquetFiles, read_parquet_files
-from delta_ds.kernel.transaction.write.parquet_source import NotPlainError
+from delta_ds.kernel.transaction.write.parquet_files import NotPlainError, ParquetFiles, read_parquet_files
 from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.kernel.transaction.write.task import TaskResult, WriteSign
 from delta_ds.spark.base.session_conf import ARROW_WRITE_CONF

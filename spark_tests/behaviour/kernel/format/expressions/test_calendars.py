@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.format.expressions.zones import instant_micros
-from delta_ds.kernel.format.values.calendars import (
+from delta_ds.kernel.format.expressions.zones import (
     DAY_US,
     Rebase,
     civil_from_days,
     days_from_civil,
+    instant_micros,
     julian_to_gregorian_days,
     rebase_dates,
     rebase_of,

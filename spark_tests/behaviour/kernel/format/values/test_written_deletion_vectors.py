@@ -8,9 +8,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_ds.kernel.files.write import deletion_vectors
-from delta_ds.kernel.files.write.deletion_vectors import as_action, merge_positions, write_vectors
-from delta_ds.kernel.format.values.deletion_vector import inline, read_positions
+from delta_ds.kernel.format.values import deletion_vector
+from delta_ds.kernel.format.values.deletion_vector import (
+    as_action,
+    inline,
+    merge_positions,
+    read_positions,
+    write_vectors,
+)
 from delta_ds.kernel.storage.open import open_storage
 
 _POSITIONS = st.sets(st.integers(0, 1 << 34), min_size=1, max_size=40)
@@ -35,7 +40,7 @@ def test_vectors_are_read_back_whatever_they_delete(tmp_path_factory, deleted) -
 
 
 def test_many_bytes_of_vectors_are_spread_over_files(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(deletion_vectors, "_TARGET_BYTES", 100)
+    monkeypatch.setattr(deletion_vector, "_TARGET_BYTES", 100)
     storage = open_storage(tmp_path)
     written: list[str] = []
 
