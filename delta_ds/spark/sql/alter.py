@@ -122,8 +122,7 @@ def _set_location(spark: SparkSession, table: OpenTable, location: str) -> None:
     """Let the entry name another table, which has to be of the same columns and partitioning."""
     if table.entry is None:
         raise SET_LOCATION_OF_PATH(table=table.name)
-    metastore = Metastore(Jvm.of(spark))
-    location = metastore.qualified_location([table.entry.schema], location)
+    location = Metastore(Jvm.of(spark)).qualified_location([table.entry.schema], location)
     path = stated_path(location)
     try:
         other = open_options(spark, table.name, {"path": path}).snapshot
@@ -132,7 +131,7 @@ def _set_location(spark: SparkSession, table: OpenTable, location: str) -> None:
     now = table.snapshot
     if (now.schema, now.partition_columns) != (other.schema, other.partition_columns):
         raise SET_LOCATION_SCHEMA_MISMATCH(table=table.name, location=location)
-    metastore.move([table.entry.schema], table.entry.name, location)
+    Metastore(Jvm.of(spark)).move([table.entry.schema], table.entry.name, location)
 
 
 def _add_columns(target: DeltaTable, changes: Sequence[_Change]) -> None:
