@@ -219,6 +219,13 @@ MERGE_NEEDS_SPARK = ErrorCondition(
 MISSING_AGGREGATION = ErrorCondition("MISSING_AGGREGATION", UnsupportedOperationError, "42803")
 MISSING_ATTRIBUTES = ErrorCondition("MISSING_ATTRIBUTES", SchemaError, "XX000")
 MISSING_GROUP_BY = ErrorCondition("MISSING_GROUP_BY", UnsupportedOperationError, "42803")
+COMMAND_NEEDS_SPARK = ErrorCondition(
+    "DELTA_COMMAND_NEEDS_SPARK",
+    UnsupportedOperationError,
+    "0A000",
+    "the {operation} of {table} is for jobs of Spark: {reason}. Nothing was written",
+    parameters=("operation", "reason"),
+)
 MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE = ErrorCondition(
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
     UnsupportedOperationError,

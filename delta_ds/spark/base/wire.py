@@ -43,8 +43,10 @@ _RECORDS = _names(
         "kernel.base.card": "Card CardTable Share",
         "kernel.commands.dml.candidates": "CandidateFiles Rewritten",
         "kernel.commands.dml.commit": "DmlCommand RowScope",
+        "kernel.commands.dml.in_process": "CommandSettings",
         "kernel.commands.dml.plan": "DmlPlan FileRewrite SpecialColumns",
         "kernel.commands.health": "Due Health",
+        "kernel.commands.merge.clauses": "Clause MergeRequest",
         "kernel.commands.optimize.auto_compact": "AutoCompaction",
         "kernel.commands.optimize.planning": "OptimizePlan",
         "kernel.commands.optimize.reorg": "Description",
@@ -112,6 +114,7 @@ _FUNCTIONS = _names(
         "spark.commands.dml_target": "_state",
         "spark.commands.handle": "_opened",
         "spark.commands.optimize": "_plan_on_server",
+        "spark.engines.connect.kernel_rows": "delete_in_kernel merge_in_kernel update_in_kernel",
         "spark.engines.connect.log_calls": "add_checked_constraint at_version belongs_to_a_table blamed clone_to "
         "constraint_to_check detail identity_step is_shorter_retention metrics_of metrics_since newest_version "
         "unneeded_files vacuum_table",

@@ -97,6 +97,11 @@ def explained(command: Callable[[], object]) -> str:
     return redacted(", ".join(f"{name}: {text}" for name, text in told.items()))
 
 
+def is_explained() -> bool:
+    """Whether a command is explained in this thread."""
+    return _told.get() is not None
+
+
 def begin_explained(target: DmlTarget) -> None:
     """Tell which version of which table a command changes, if it is explained."""
     told = _told.get()

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.kernel.commands.dml.commit import run_repeated
+from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.spark.base.session_conf import RETRIES, RETRIES_CONF, whole_number
 from delta_ds.spark.commands.dml_command import DmlExecution
+from delta_ds.spark.commands.dml_target import is_explained
+from delta_ds.spark.commands.kernel_command import KernelCommand
 from delta_ds.spark.engines.connect.connect_bridge import ServerLog
 from delta_ds.spark.engines.connect.expressions import (
     FramesOfTable,
@@ -38,7 +41,7 @@ def run_at_server(
     txn: tuple[str, int] | None = None,
     source: DataFrame | None = None,
 ) -> tuple[int | None, ...] | None:
-    """What the server counted; None: it runs no commands for clients, or not this one, so the client does.
+    """What the server counted; None: it does not run this command for clients, so the client does.
 
     Parameters
     ----------
@@ -57,8 +60,15 @@ def run_at_server(
         As of these functions.
     """
     log = handle.log
-    if not isinstance(log, ServerLog) or not log.answers_calls:
+    if not isinstance(log, ServerLog) or is_explained():
         return None
+    clauses = list(clauses)
+    if not log.answers_calls:
+        in_kernel = KernelCommand(handle, log, operation, txn)
+        if operation == MERGE.name:
+            assert source is not None  # which a MERGE has
+            return None if evolve else in_kernel.merge(source, condition, clauses)
+        return in_kernel.change(condition, assignments)
     told = _Told()
     command: dict[str, Any] = {
         "operation": operation,

@@ -98,6 +98,8 @@ class DmlCommand:
         Application and version that the change belongs to, for changes that count once however often they are tried.
     rows
         Which rows of others count; None: all in files that are looked at, and in new files of their partitions.
+    transaction_id
+        The `txnId` of the commit; a new one by default.
     """
 
     operation: str
@@ -113,6 +115,7 @@ class DmlCommand:
     engine_info: str | None = None
     txn: tuple[str, int] | None = None
     rows: RowScope | None = None
+    transaction_id: str | None = None
 
     @property
     def staged(self) -> list[str]:
@@ -156,6 +159,7 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> Committed:
         transaction = Transaction(
             snapshot.storage, snapshot, engine_info=change.engine_info, use_statistics=change.rows is not None
         )
+        transaction.txn_id = change.transaction_id or transaction.txn_id
         read = change.predicate if change.rows is None else change.rows.wanted
         transaction.recorded_scan(read, timezone=change.timezone)
         if change.txn is not None:

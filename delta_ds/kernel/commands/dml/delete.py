@@ -184,9 +184,22 @@ def delete(
     >>> delete(log, "id > 1").rows
     2
     """
+    return delete_rows(log, predicate, CommandSettings(timezone, user_metadata, engine_info, txn, retries))
+
+
+def delete_rows(
+    log: TableLog, predicate: str | Expression | None, settings: CommandSettings, text: str | None = None
+) -> DeleteResult:
+    """As `delete`.
+
+    Parameters
+    ----------
+    text
+        The predicate as history tells it; None: as it is.
+    """
     tree = parse_predicate(predicate) if isinstance(predicate, str) else predicate
-    settings = CommandSettings(timezone, user_metadata, engine_info, txn, retries)
-    work = partial(_delete, tree=tree, text=None if predicate is None else str(predicate))
+    shown = text or (None if predicate is None else str(predicate))
+    work = partial(_delete, tree=tree, text=shown)
     return run(log, operations.DELETE.name, settings, work, DeleteResult(None, 0))
 
 
@@ -221,7 +234,7 @@ def _delete(change: InProcessDml, tree: Expression | None, text: str | None) -> 
         tree,
         files=files,
         found=found,
-        rows=RowScope(tree) if marks else None,
+        rows=RowScope(tree) if marks and not change.settings.reads_more else None,
         parameters=parameters,
         metrics={"numDeletedRows": found.rows, "numCopiedRows": found.result.rows, **change.times()},
     )

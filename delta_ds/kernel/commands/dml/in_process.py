@@ -15,6 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from delta_ds.conditions.dml import COMMAND_NEEDS_SPARK
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten, together
 from delta_ds.kernel.commands.dml.commit import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from delta_ds.kernel.format.expressions.tree import Expression
+    from delta_ds.kernel.format.options.settings import SessionFacts
     from delta_ds.kernel.format.table_state import TableState
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.transaction.table_log import TableLog
@@ -72,6 +74,17 @@ class CommandSettings:
         Application and version that the command counts as: done once, however often it is tried.
     retries
         How often the command is done again, on the newest version, after commits of others contradicted it.
+    facts
+        What a session says of the files that are written; None: there is no session.
+    version
+        Which version the command changes; None: the newest, each time that it is done.
+    reads_more
+        Whether what becomes of a row may hang on more of the table than the command looks at: then files that others
+        have changed decide what contradicts it.
+    most_bytes
+        Of how many bytes the files may be in which rows change; None: of any number.
+    transaction_id
+        The `txnId` of the commit; a new one by default.
     """
 
     timezone: str = "UTC"
@@ -79,6 +92,11 @@ class CommandSettings:
     engine_info: str | None = None
     txn: tuple[str, int] | None = None
     retries: int = 0
+    facts: SessionFacts | None = None
+    version: int | None = None
+    reads_more: bool = False
+    most_bytes: int | None = None
+    transaction_id: str | None = None
 
 
 class InProcessDml(AbstractContextManager["InProcessDml"]):
@@ -120,7 +138,10 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
         self.operation = operation
         self.settings = settings
         self.now = datetime.datetime.now(datetime.timezone.utc)
-        self.snapshot: Snapshot = log.newest()  # a missing table is refused
+        # A missing table is refused.
+        self.snapshot: Snapshot = (
+            log.newest() if settings.version is None else log.open_snapshot(settings.version)
+        )
         snapshot = self.snapshot
         check_changeable(snapshot, operation, removes)
         check_names(snapshot.schema.names, "table", snapshot.storage.url, operation)
@@ -155,6 +176,7 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
             computed=computed,
             generates=generates,
             timezone=self.settings.timezone,
+            facts=self.settings.facts,
         )
 
     # --- rows
@@ -178,12 +200,18 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
         Raises
         ------
         DeltaError
-            What a task ran into, once all have ended.
+            What a task ran into, once all have ended; or the files are larger than the settings allow.
         """
         if not len(files):
             return Rewritten()
-        self.owns_folder()
         rewrite = plan_file_rewrite(self.snapshot, self.plan, files, actions, repeated=repeated)
+        most, size = self.settings.most_bytes, sum(piece.size for piece in rewrite.files.values())
+        if most is not None and size > most:
+            reason = f"files of {size} bytes, more than {most}"
+            raise COMMAND_NEEDS_SPARK(
+                operation=self.operation, table=self.snapshot.storage.url, reason=reason
+            )
+        self.owns_folder()
         with self._work.phase("rewriting", total=len(rewrite.files)) as phase:
             threads = threads_for(self.snapshot.storage)
             found = rewrite_in_threads(rewrite, task, threads, phase)
@@ -209,7 +237,9 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
 
     def scope(self, wanted: Expression | None, misses_count: bool = False) -> RowScope | None:
         """What others must leave alone, as `RowScope`; None where the table cannot tell rows apart that move."""
-        return RowScope(wanted, misses_count) if tracks_rows(self.snapshot.table_state) else None
+        if self.settings.reads_more or not tracks_rows(self.snapshot.table_state):
+            return None
+        return RowScope(wanted, misses_count)
 
     def elapsed_ms(self) -> int:
         """Milliseconds since the command began."""
@@ -268,6 +298,7 @@ class InProcessDml(AbstractContextManager["InProcessDml"]):
             rows=rows,
             user_metadata=settings.user_metadata,
             engine_info=settings.engine_info,
+            transaction_id=settings.transaction_id,
         )
         with self._work.phase("committing", unit="commits"), self._guard.publishing():
             return commit_dml(self.snapshot, change)

@@ -87,20 +87,34 @@ def update(
     >>> update(log, {"id": "id * 10"}, predicate="id > 1").rows
     2
     """
+    settings = CommandSettings(timezone, user_metadata, engine_info, txn, retries)
+    return update_rows(log, updates or {}, predicate, settings, new_values=new_values)
+
+
+def update_rows(
+    log: TableLog,
+    updates: Mapping[str, str | Expression],
+    predicate: str | Expression | None,
+    settings: CommandSettings,
+    text: str | None = None,
+    *,
+    new_values: Mapping[str, Any] | None = None,
+) -> UpdateResult:
+    """As `update`.
+
+    Parameters
+    ----------
+    text
+        The predicate as history tells it; None: as it is.
+    """
     if not updates and not new_values:
         raise InvalidOptionError(
             f"update of {log.storage.url} needs updates={{'column': 'expression'}} or "
             "new_values={'column': value}; nothing was changed"
         )
     tree = parse_predicate(predicate) if isinstance(predicate, str) else predicate
-    settings = CommandSettings(timezone, user_metadata, engine_info, txn, retries)
-    work = partial(
-        _update,
-        updates=updates or {},
-        new_values=new_values or {},
-        tree=tree,
-        text=None if predicate is None else str(predicate),
-    )
+    shown = text or (None if predicate is None else str(predicate))
+    work = partial(_update, updates=updates, new_values=new_values or {}, tree=tree, text=shown)
     return run(log, operations.UPDATE.name, settings, work, UpdateResult(None, 0))
 
 

@@ -17,6 +17,7 @@ from delta_ds.conditions.dml import (
     NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION,
     NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION,
 )
+from delta_ds.kernel.commands.dml.candidates import Rewritten
 from delta_ds.kernel.commands.dml.changed_rows import DELETE, INSERT, UPDATE
 from delta_ds.kernel.commands.dml.commit import Committed
 from delta_ds.kernel.commands.dml.in_process import CommandSettings
@@ -160,6 +161,13 @@ def changed_rows(clauses: Sequence[ClauseKind], by_clause: Mapping[int, int]) ->
         if not clause.inserts:
             found[_METRICS[clause.when, clause.do]] += by_clause.get(number, 0)
     return found
+
+
+def is_relevant(clauses: Sequence[ClauseKind], found: Rewritten, files: int) -> bool:
+    """Whether delta-spark commits, even if no row changes; `files` were looked at."""
+    if all(clause.is_matched for clause in clauses):
+        return bool(found.rows)
+    return found.seen or (files > 0 and any(clause.is_by_source for clause in clauses))
 
 
 def history_parameters(predicate: str, clauses: Sequence[Clause]) -> dict[str, str]:

@@ -33,6 +33,7 @@ from delta_ds.kernel.commands.merge.clauses import (
     counted,
     effective_clauses,
     history_parameters,
+    is_relevant,
     read_source,
 )
 from delta_ds.kernel.commands.merge.plan import MergePlan, may_equal, plan_merge
@@ -134,24 +135,32 @@ class _Merge:
             raise self._rows.several_match()
         inserted = self._insert(rewritten.sources)
         rows = self._counts(rewritten, inserted)
+        committed_anyway = bool(self._request.settings.txn) or self._commits_nothing(rewritten)
         result = MergeResult(
             None,
             num_source_rows=self._source.rows.num_rows,
             num_target_files_scanned=len(self._files),
             num_target_files_skipped_during_scan=self._snapshot.live_files().num_rows - len(self._files),
         )
-        if not (rewritten.rows or inserted.rows or self._evolves or self._request.settings.txn):
+        if not (rewritten.rows or inserted.rows or self._evolves or committed_anyway):
             return replace(result, execution_time_ms=self._change.elapsed_ms())
         scope = None if self._by_source else self._change.scope(self._wanted, misses_count=self._inserts)
         committed = self._change.commit(
-            self._wanted,
+            self._of_target() if self._request.settings.reads_more else self._wanted,
             files=self._files,
             found=rewritten,
             rows=scope,
             parameters=history_parameters(self._request.predicate, self._request.clauses),
-            metrics={**rows, **self._change.times()},
+            metrics={**rows, "materializeSourceTimeMs": 0, **self._change.times()},
         )
         return counted(result, committed)
+
+    def _commits_nothing(self, found: Rewritten) -> bool:
+        """Whether a session commits, although no row changes: where files would be rewritten, delta-spark does."""
+        clauses = self._request.clauses
+        if self._request.settings.facts is None or self._change.plan.uses_deletion_vectors:
+            return False
+        return any(not c.inserts for c in clauses) and is_relevant(clauses, found, len(self._files))
 
     def _task(self) -> Task:
         marks = self._change.plan.uses_deletion_vectors
@@ -176,9 +185,15 @@ class _Merge:
         """What every row of the table meets whose change hangs on the source; None: all of them count."""
         if self._by_source:
             return None
+        return conjunction([*self._demands(), *demands_of_keys(self._plan, self._rows)])
+
+    def _demands(self) -> list[Expression]:
         sides = self._plan.sides
-        parts = [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
-        return conjunction([*parts, *demands_of_keys(self._plan, self._rows)])
+        return [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
+
+    def _of_target(self) -> Expression | None:
+        """What every row meets that matches one of any source."""
+        return None if self._by_source else conjunction(self._demands())
 
     # --- what is written
 

@@ -17,7 +17,7 @@ from delta_ds.kernel.commands.dml.plan import SpecialColumns
 from delta_ds.kernel.commands.merge import clauses as kernel_clauses
 from delta_ds.kernel.commands.merge import plan as kernel_plan
 from delta_ds.kernel.commands.merge import sides as kernel_sides
-from delta_ds.kernel.commands.merge.clauses import MergeSource, read_source
+from delta_ds.kernel.commands.merge.clauses import MergeSource, is_relevant, read_source
 from delta_ds.kernel.commands.merge.command import demands_of_keys, task_of
 from delta_ds.kernel.commands.merge.resolver import FieldValue
 from delta_ds.kernel.commands.merge.resolver import ResolvedClause as KernelClause
@@ -33,7 +33,7 @@ from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, 
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF
-from delta_ds.spark.commands.merge.outcome import Outcome, is_relevant, several_match
+from delta_ds.spark.commands.merge.outcome import Outcome, several_match
 from delta_ds.spark.commands.merge.plan import ResolvedClause
 from delta_ds.spark.commands.merge.rows import Sides
 from delta_ds.spark.commands.merge.sides import Side, has_usable_bounds

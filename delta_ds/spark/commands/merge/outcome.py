@@ -65,13 +65,6 @@ class Outcome:
     materialized_ms: int = 0
 
 
-def is_relevant(clauses: Sequence[ClauseKind], found: Rewritten, files: int) -> bool:
-    """Whether delta-spark commits, even if no row changes; `files` were looked at."""
-    if all(clause.is_matched for clause in clauses):
-        return bool(found.rows)
-    return found.seen or (files > 0 and any(clause.is_by_source for clause in clauses))
-
-
 def several_match(table: str) -> UnsupportedOperationError:
     """The error of several rows of the source that would change one row of the table."""
     return MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(

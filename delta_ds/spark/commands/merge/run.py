@@ -14,6 +14,7 @@ from delta_ds.kernel.commands.dml.candidates import CandidateFiles, Rewritten
 from delta_ds.kernel.commands.dml.changed_rows import FILE, SOURCE
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import check_names, evolve_table, special_columns
+from delta_ds.kernel.commands.merge.clauses import is_relevant
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.settings import AUTO_MERGE
@@ -35,7 +36,6 @@ from delta_ds.spark.commands.merge.outcome import (
     Outcome,
     counted,
     has_subqueries,
-    is_relevant,
     row_scope,
     several_match,
 )

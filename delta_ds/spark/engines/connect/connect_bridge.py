@@ -17,13 +17,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
 
 from delta_ds.api.delta_log import DeltaLog
+from delta_ds.conditions.dml import COMMAND_NEEDS_SPARK
 from delta_ds.conditions.session import UNREADABLE_MESSAGE
+from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.options.read import parse_read_options
 from delta_ds.kernel.format.options.settings import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
+from delta_ds.records import dataclass
+from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base import wire
 from delta_ds.spark.base.kinds.sealed import (
     Sealed,
@@ -39,8 +50,8 @@ from delta_ds.spark.base.session_conf import is_served
 from delta_ds.spark.errors.translation import delta_errors, with_error_parameters
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.datasource import WriterCommitMessage
     from pyspark.sql.types import StructType as SparkStructType
 
 FORMAT = "pydelta_server"
@@ -49,6 +60,8 @@ _CALL = "call"
 _ORIGIN = "origin"
 # Spark keeps the plans of a session: without it, the same question would get the same answer again.
 _NONCE = "nonce"
+# Of how many bytes the rows may be that come with a command.
+_MOST_BYTES = "most_bytes"
 
 _answers_calls: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 
@@ -133,6 +146,26 @@ class ServerLog:
             no_rows = self._spark.range(0, 0, 1, 1)
             no_rows.write.format(FORMAT).mode("append").options(**options).save()
 
+    def run_on(self, rows: DataFrame, most_bytes: int, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call `function(log, rows, *arguments)` on a server of others, once, with the rows of a query as `pa.Table`.
+
+        Parameters
+        ----------
+        rows
+            Computed once.
+        most_bytes
+            Of how many bytes they may be as Arrow has them.
+
+        Raises
+        ------
+        DeltaError
+            What the function raised; `DELTA_COMMAND_NEEDS_SPARK` where the rows are too many.
+        """
+        options = self._call(function, arguments, {})
+        options |= {_ORIGIN: origin_of(self._spark).to_text(), _MOST_BYTES: str(most_bytes)}
+        with delta_errors():
+            rows.write.format(FORMAT).mode("append").options(**options).save()
+
     def _call(
         self, function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
     ) -> dict[str, str]:
@@ -201,8 +234,9 @@ class ServerSource(DataSource, Sealed):
     def reader(self, schema: SparkStructType) -> DataSourceReader:
         return _Question(dict(self.options))
 
-    def writer(self, schema: SparkStructType, overwrite: bool) -> DataSourceWriter:
-        return _Command(dict(self.options))
+    def writer(self, schema: SparkStructType, overwrite: bool) -> DataSourceWriter | DataSourceArrowWriter:
+        options = dict(self.options)
+        return _CommandOnRows(options, schema) if _MOST_BYTES in options else _Command(options)
 
 
 class _Answer(InputPartition):
@@ -231,19 +265,65 @@ class _Command(DataSourceWriter):
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        from pyspark.sql.datasource import WriterCommitMessage
-
         return WriterCommitMessage()
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         _call_function(self._options)
 
 
-def _call_function(options: Mapping[str, str]) -> Any:
+@dataclass
+class _RowsOfTask(WriterCommitMessage):
+    """Rows as a stream of Arrow IPC; None: they are of more bytes than all may be."""
+
+    stream: bytes | None
+
+
+@with_error_parameters
+class _CommandOnRows(DataSourceArrowWriter):
+    """Tasks send their rows to the driver, where the command gets all of them."""
+
+    def __init__(self, options: dict[str, str], schema: SparkStructType) -> None:
+        self._options, self._schema = options, schema
+        self._most_bytes = int(options[_MOST_BYTES])
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _RowsOfTask:
+        import pyarrow as pa
+
+        batches, size = [], 0
+        for batch in iterator:
+            size += batch.nbytes
+            if size > self._most_bytes:
+                return _RowsOfTask(None)
+            batches.append(batch)
+        if not batches:
+            return _RowsOfTask(b"")
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batches[0].schema) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+        return _RowsOfTask(sink.getvalue().to_pybytes())
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        import pyarrow as pa
+
+        streams = [message.stream for message in messages if isinstance(message, _RowsOfTask)]
+        parts = [pa.ipc.open_stream(stream).read_all() for stream in streams if stream]
+        rows = pa.concat_tables(parts) if parts else schemas.to_arrow(self._schema).empty_table()
+        if None in streams or rows.nbytes > self._most_bytes:
+            raise COMMAND_NEEDS_SPARK(
+                operation=MERGE.name,
+                table=self._options["path"],
+                reason=f"its source has more than {self._most_bytes} bytes",
+            )
+        _call_function(self._options, rows)
+
+
+def _call_function(options: Mapping[str, str], *rows: pa.Table) -> Any:
     function, arguments, keywords = wire.decode(_unfolded(options[_CALL]))
-    table = {name: text for name, text in options.items() if name not in (_CALL, _NONCE, _ORIGIN)}
+    own = (_CALL, _NONCE, _ORIGIN, _MOST_BYTES)
+    table = {name: text for name, text in options.items() if name not in own}
     opened = [open_value("an argument", one) for one in arguments]
-    return call_function(table, options.get(_ORIGIN, "{}"), function, opened, keywords)
+    return call_function(table, options.get(_ORIGIN, "{}"), function, [*rows, *opened], keywords)
 
 
 def call_function(

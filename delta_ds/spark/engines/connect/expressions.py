@@ -320,6 +320,12 @@ def _tree_of(frame: Any) -> Any:
     return frame._plan.plan(frame.sparkSession.client)
 
 
+def alias_of(frame: DataFrame) -> str | None:
+    """The alias of all columns of a frame; None where it has none of its own."""
+    plan = frame._plan.plan(frame.sparkSession.client)  # type: ignore[operator]
+    return str(plan.subquery_alias.alias) if plan.HasField("subquery_alias") else None
+
+
 def _joins_by_names_of_the_right(frame: DataFrame) -> bool:
     """Whether a frame is made by a join that takes the columns it joins by from its right side, or from both."""
     return any(

@@ -1,0 +1,303 @@
+"""Commands of a client that the kernel runs at a server of others: as a classic session would, or left to Spark."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import delta_ds
+from delta_ds import DeltaLog, DeltaTable
+from spark_tests.behaviour.spark.commands.row_changes import (
+    COMMANDS,
+    LAYOUTS,
+    make_table,
+    merge_of,
+    state_of,
+)
+from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import (
+    FOREIGN,
+    KEYS,
+    TRANSLATED,
+    table_of_values,
+)
+from spark_tests.behaviour.spark.connect_server import Client, connect_client
+
+pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
+ZONE = "Europe/Berlin"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    with connect_client(tmp_path_factory.mktemp("in_kernel")) as started:
+        started(_register)
+        yield started
+
+
+def _register(spark: SparkSession) -> None:
+    delta_ds.register(spark)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return table_of_values(str(tmp_path_factory.mktemp("values") / "t"))
+
+
+@pytest.fixture
+def in_berlin(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.session.timeZone", ZONE)
+    yield
+    spark.conf.unset("spark.sql.session.timeZone")
+
+
+def _who(path: str, command: Callable[[DeltaTable], Any], spark: SparkSession) -> list[str]:
+    """Why Spark found the rows of a command; none where the kernel did."""
+    from delta_ds.spark.commands import kernel_command
+
+    told: list[str] = []
+
+    class Told:
+        @staticmethod
+        def log(**values: Any) -> None:
+            told.append(values["reason"])
+
+    before = kernel_command.ROWS_FOUND_BY_SPARK
+    kernel_command.ROWS_FOUND_BY_SPARK = Told  # type: ignore[misc, assignment]
+    try:
+        command(DeltaTable.forPath(spark, path))
+    finally:
+        kernel_command.ROWS_FOUND_BY_SPARK = before  # type: ignore[misc]
+    return told
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_kernel_leaves_what_a_classic_session_leaves(
+    spark: SparkSession, client: Client, tmp_path: Path, layout: str, command: str
+) -> None:
+    def program(spark: SparkSession, path: str) -> list[str]:
+        return _who(path, COMMANDS[command], spark)
+
+    classic, connect = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("classic", "connect"))
+    COMMANDS[command](DeltaTable.forPath(spark, classic))
+    assert client(program, connect) == []
+    left = [state_of(path) for path in (classic, connect)]
+    for each in left:
+        del each["parameters"]  # conditions are texts of plans in one, as they were written in the other
+    assert left[0] == left[1]
+
+
+def test_every_condition_finds_the_rows_that_spark_finds(
+    spark: SparkSession, client: Client, base: str, tmp_path: Path, in_berlin: None
+) -> None:
+    conditions = [*TRANSLATED, *FOREIGN]
+    wanted = spark.read.format("pydelta").load(base)
+    counts = wanted.agg(
+        *(F.expr(f"sum(int(({c}) <=> true))").alias(f"c{n}") for n, c in enumerate(conditions))
+    ).first()
+
+    def program(spark: SparkSession, copies: list[str], some: list[str]) -> list[Any]:
+        spark.conf.set("spark.sql.session.timeZone", ZONE)
+        tables = [DeltaTable.forPath(spark, copy) for copy in copies]
+        found = [
+            table.delete(condition).collect()[0][0] for table, condition in zip(tables, some, strict=True)
+        ]
+        spark.conf.unset("spark.sql.session.timeZone")
+        return found
+
+    assert counts is not None
+    for first in range(0, len(conditions), 10):
+        some, copies = conditions[first : first + 10], [str(tmp_path / f"{first + n}") for n in range(10)]
+        for copy in copies:
+            shutil.copytree(base, copy)
+        found = client(program, copies[: len(some)], some)
+        assert dict(zip(some, found, strict=True)) == dict(zip(some, counts[first : first + 10], strict=True))
+
+
+def test_a_merge_matches_the_rows_that_spark_joins(
+    spark: SparkSession, client: Client, base: str, tmp_path: Path, in_berlin: None
+) -> None:
+    table, source = spark.read.format("pydelta").load(base), str(tmp_path / "source")
+    table.where("id >= 40 AND id < 90").write.parquet(source)
+    joined = [table.alias("t").join(spark.read.parquet(source).alias("s"), F.expr(on)) for on in KEYS]
+    wanted = [frame.select("t.id").distinct().count() for frame in joined]
+
+    def program(spark: SparkSession, base: str, copy: str) -> list[Any]:
+        spark.conf.set("spark.sql.session.timeZone", ZONE)
+        found = []
+        for number, on in enumerate(KEYS):
+            shutil.copytree(base, f"{copy}-{number}")
+            merge = (
+                DeltaTable.forPath(spark, f"{copy}-{number}")
+                .alias("t")
+                .merge(spark.read.parquet(source).alias("s"), on)
+            )
+            found.append(merge.whenMatchedDelete().execute().collect()[0].num_deleted_rows)
+        spark.conf.unset("spark.sql.session.timeZone")
+        return found
+
+    assert dict(zip(KEYS, client(program, base, str(tmp_path / "t")), strict=True)) == dict(
+        zip(KEYS, wanted, strict=True)
+    )
+
+
+def _upsert(table: DeltaTable) -> Any:
+    merge = merge_of(table, "SELECT id, id AS v FROM range(55, 65)").whenMatchedUpdate(set={"v": "s.v"})
+    return merge.whenNotMatchedInsert(values={"id": "s.id", "v": "s.v"}).execute()
+
+
+_SETTINGS = {
+    "not ANSI": {"spark.sql.ansi.enabled": "false"},
+    "case counts": {"spark.sql.caseSensitive": "true"},
+    "a transaction": {
+        "spark.databricks.delta.write.txnAppId": "app",
+        "spark.databricks.delta.write.txnVersion": "1",
+    },
+    "files are compacted": {"spark.databricks.delta.autoCompact.enabled": "true"},
+    "the source is too large": {"spark.pydelta.mergeSourceSize": "10b"},
+    "no source is collected": {"spark.pydelta.mergeSourceSize": "0"},
+}
+
+
+@pytest.mark.parametrize("why", _SETTINGS)
+def test_what_settings_of_the_session_change_is_left_to_spark(
+    client: Client, tmp_path: Path, why: str
+) -> None:
+    def program(spark: SparkSession, path: str) -> list[str]:
+        for name, value in _SETTINGS[why].items():
+            spark.conf.set(name, value)
+        try:
+            return _who(path, _upsert, spark)
+        finally:
+            for name in _SETTINGS[why]:
+                spark.conf.unset(name)
+
+    path = make_table(tmp_path / "t", {})
+    assert len(client(program, path)) == 1
+    log = DeltaLog(path)
+    assert log.to_arrow().num_rows == 65
+    assert len([c for c in log.history() if c["operation"] == "MERGE"]) == 1
+
+
+_FOREIGN: dict[str, Callable[[DeltaTable], Any]] = {
+    "a Column": lambda table: table.delete(F.col("id") == 1),
+    "a function that the kernel does not know": lambda table: table.delete("soundex(p) = 'x' OR id = 1"),
+    "the present": lambda table: table.update("id = 1", {"p": "cast(current_date() AS string)"}),
+    "a column that is not there": lambda table: table.delete("nope = 1"),
+    "a name of both sides": lambda table: (
+        table.alias("t")
+        .merge(table._handle.spark.range(3).alias("s"), "t.id = s.id AND id > 1")
+        .whenMatchedDelete()
+        .execute()
+    ),
+    "a type that does not fit": lambda table: table.update("id = 1", {"s": "5"}),
+}
+
+
+@pytest.mark.parametrize("why", _FOREIGN)
+def test_what_the_kernel_does_not_read_means_what_spark_says(
+    spark: SparkSession, client: Client, tmp_path: Path, why: str
+) -> None:
+    def program(spark: SparkSession, path: str) -> tuple[list[str], str | None]:
+        try:
+            return _who(path, _FOREIGN[why], spark), None
+        except Exception as error:
+            return [], error.getCondition()  # type: ignore[attr-defined]
+
+    classic, connect = (make_table(tmp_path / name, {}) for name in ("classic", "connect"))
+    try:
+        _FOREIGN[why](DeltaTable.forPath(spark, classic))
+        wanted = None
+    except Exception as error:
+        wanted = error.getCondition()  # type: ignore[attr-defined]
+    reasons, condition = client(program, connect)
+    assert condition == wanted
+    assert len(reasons) == (wanted is None)
+    assert state_of(connect)["rows"] == state_of(classic)["rows"]
+
+
+def test_a_merge_that_finds_nothing_makes_the_version_that_delta_spark_makes(
+    spark: SparkSession, client: Client, tmp_path: Path
+) -> None:
+    def command(table: DeltaTable) -> None:
+        merge = merge_of(table, "SELECT 1L AS id FROM range(1)").whenMatchedUpdate("t.v < 0", {"v": "0"})
+        merge.whenNotMatchedInsert("false", {"id": "s.id"}).execute()
+
+    def program(spark: SparkSession, path: str) -> list[str]:
+        return _who(path, command, spark)
+
+    classic, connect = (make_table(tmp_path / name, {}) for name in ("classic", "connect"))
+    command(DeltaTable.forPath(spark, classic))
+    assert client(program, connect) == []
+    assert DeltaLog(connect).open_snapshot().version == DeltaLog(classic).open_snapshot().version
+
+
+def test_a_source_may_be_made_of_the_table_that_others_change_meanwhile(
+    client: Client, tmp_path: Path
+) -> None:
+    path = make_table(tmp_path / "t", {})
+
+    def program(spark: SparkSession, path: str) -> None:
+        from delta_ds.spark.engines.connect.connect_bridge import ServerLog
+
+        original = ServerLog.run_on
+
+        def after_another(self: Any, *arguments: Any) -> None:
+            ServerLog.run_on = original  # type: ignore[method-assign]
+            DeltaLog(path).delete("id = 5")
+            original(self, *arguments)
+
+        ServerLog.run_on = after_another  # type: ignore[assignment, method-assign]
+        table = DeltaTable.forPath(spark, path)
+        source = table.toDF().select("id", "v").alias("s")
+        merge = table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": "s.v + 1"})
+        merge.whenNotMatchedInsert(values={"id": "s.id"}).execute()
+
+    told = client.failure(program, path)
+    assert told.recognised is not None and type(told.recognised).__name__.startswith("Concurrent")
+    assert DeltaLog(path).to_arrow().num_rows == 59
+    assert DeltaLog(path).history(1)[0]["operation"] == "DELETE"
+
+
+def test_files_for_executors_are_left_to_them(client: Client, tmp_path: Path) -> None:
+    """A driver of a cluster rewrites little itself."""
+
+    def program(spark: SparkSession, path: str) -> list[str]:
+        from delta_ds.spark.commands import kernel_command
+
+        pattern = kernel_command._LOCAL
+        kernel_command._LOCAL = kernel_command.re.compile("none")
+        try:
+            spark.conf.set("spark.pydelta.localOptimizeSize", "1b")
+            few = _who(path, lambda table: table.delete("id = 1"), spark)
+            spark.conf.unset("spark.pydelta.localOptimizeSize")
+            return [*few, *_who(path, lambda table: table.delete("id = 2"), spark)]
+        finally:
+            kernel_command._LOCAL = pattern
+
+    path = make_table(tmp_path / "t", {})
+    (reason,) = client(program, path)
+    assert "is for jobs of Spark" in reason
+    assert DeltaLog(path).to_arrow().num_rows == 58
+
+
+def test_commits_say_what_the_client_says_of_them(client: Client, tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", {})
+
+    def program(spark: SparkSession, path: str) -> None:
+        spark.conf.set("spark.pydelta.commitInfo.userName", "somebody")
+        spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", "why")
+        DeltaTable.forPath(spark, path).delete("id = 1")
+        spark.conf.unset("spark.pydelta.commitInfo.userName")
+        spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+
+    client(program, path)
+    (last,) = DeltaLog(path).history(1)
+    assert (last["userName"], last["userMetadata"]) == ("somebody", "why")
+    assert last["engineInfo"].startswith("Apache-Spark/")
