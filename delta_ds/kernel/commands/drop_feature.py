@@ -73,10 +73,12 @@ from delta_ds.kernel.format.properties import (
     ROW_TRACKING_SUSPENDED,
 )
 from delta_ds.kernel.format.schema.evolution import without_changes
-from delta_ds.kernel.format.schema.types import schema_to_json
+from delta_ds.kernel.format.schema.field_metadata import TYPE_CHANGES
+from delta_ds.kernel.format.schema.types import schema_to_json, walk
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.transaction.alter import row_tracking
 from delta_ds.kernel.transaction.alter.protocol import weakest_protocol
+from delta_ds.kernel.transaction.alter.schema_change import field_in_history
 from delta_ds.kernel.transaction.feature_removal import trace_of
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
 from delta_ds.records import dataclass, field, replace
@@ -259,7 +261,7 @@ def finish_dropping(log: TableLog, name: str, truncate_history: bool | None = No
 def _clean_up(log: TableLog, feature: TableFeature) -> None:
     """Remove metadata that describes the data files of before the rewriting."""
     if feature in (TYPE_WIDENING, TYPE_WIDENING_PREVIEW):
-        _forget_type_changes(log, feature)
+        _forget_type_changes(log)
     elif feature == ROW_TRACKING:
         row_tracking.unbackfill(log)
     elif feature == DELETION_VECTORS:
@@ -344,12 +346,14 @@ def _protection_reason(snapshot: Snapshot) -> str | None:
     )
 
 
-def _forget_type_changes(log: TableLog, feature: TableFeature) -> None:
+def _forget_type_changes(log: TableLog) -> None:
     txn = log.start_transaction()
-    schema = without_changes(txn.metadata.schema)
-    if schema != txn.metadata.schema:
+    before = txn.metadata.schema
+    schema = without_changes(before)
+    if schema != before:
+        columns = [field_in_history(*place) for place in walk(before) if TYPE_CHANGES in place[1].metadata]
         txn.set_metadata(replace(txn.metadata, schema_string=schema_to_json(schema)))
-        txn.commit(DROP_FEATURE, {"featureName": feature.name, "truncateHistory": False})
+        txn.commit(DROP_FEATURE, {"columns": columns})
 
 
 def _commit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -180,6 +181,11 @@ def test_files_that_have_the_types_already_stay(tmp_path: Path) -> None:
     paths = log.snapshot().files().column("path").to_pylist()
     assert kept in paths and len(paths) == 2
     assert log.history()[0]["operation"] == "DROP FEATURE"
+    told = [c["operationParameters"] for c in log.history() if "columns" in c["operationParameters"]]
+    changes = [{"toType": "long", "fromType": "integer"}]
+    metadata = {"delta.typeChanges": changes}
+    column = {"name": "n", "type": "long", "nullable": True, "metadata": metadata}
+    assert [json.loads(parameters["columns"]) for parameters in told if len(parameters) == 1] == [[column]]
 
 
 def test_a_file_that_comes_while_column_mapping_is_removed_is_a_conflict(tmp_path: Path) -> None:
