@@ -53,6 +53,9 @@ GEOSPATIAL_NOT_SUPPORTED = ErrorCondition(
     parameters=("table",),
     family="operation",
 )
+GEOSPATIAL_COLUMN = GEOSPATIAL_NOT_SUPPORTED.also(
+    "column {column} has the type {type!r}: geometry and geography are not supported by delta_ds",
+)
 INVALID_PROTOCOL_VERSION = ErrorCondition(
     "DELTA_INVALID_PROTOCOL_VERSION",
     UnsupportedFeatureError,

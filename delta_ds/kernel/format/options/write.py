@@ -22,7 +22,6 @@ from delta_ds.kernel.format.options.parsing import (
     OptionSet,
     boolean,
     listed_names,
-    names,
     text_as_it_is,
     time_zone_name,
 )
@@ -227,7 +226,8 @@ def _is_dynamic(text: str, zone: tzinfo) -> bool:
 
 
 def _names_or_none(text: str, zone: tzinfo) -> tuple[str, ...]:
-    return names(text, zone) if text.strip() else ()
+    """Names that are there several times are refused where it is known what table they are of."""
+    return listed_names(text) if text.strip() else ()
 
 
 def _key_columns(text: str, zone: tzinfo) -> str:

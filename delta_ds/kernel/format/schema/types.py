@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.protocol import GEOSPATIAL_COLUMN
 from delta_ds.conditions.schema import UNKNOWN_DATA_TYPE, UNSUPPORTED_DATA_TYPES
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.base.card import Card, CardTable, Shown, table_of
@@ -220,6 +221,8 @@ def _parse_primitive(name: str, path: str) -> DataType:
         return STRING
     if name in ("null", "NullType"):
         return VOID
+    if name.startswith(("geometry", "geography")):
+        raise GEOSPATIAL_COLUMN(column=path.lstrip("."), type=name)
     raise UNSUPPORTED_DATA_TYPES(column=path.lstrip("."), type=name)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from delta_ds.exceptions import DeltaError, SchemaError
+from delta_ds import DeltaLog
+from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedFeatureError
 from delta_ds.kernel.format.schema.column_mapping import assign
 from delta_ds.kernel.format.schema.types import (
     INTEGER,
@@ -18,6 +21,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    parse_schema,
     walk,
 )
 from delta_ds.kernel.transaction.write import schema_enforcement
@@ -345,3 +349,28 @@ def test_names_of_the_change_feed_are_reserved_where_it_is_on() -> None:
     with pytest.raises(SchemaError) as caught:
         check_new_schema(schema, [], "none", "T", properties={"delta.enableChangeDataFeed": "true"})
     assert caught.value.condition == "RESERVED_CDC_COLUMNS_ON_WRITE"
+
+
+@pytest.mark.parametrize(
+    ("option", "condition"),
+    [
+        ("partitionBy", "DELTA_DUPLICATE_COLUMNS_FOUND.PARTITION_COLUMNS"),
+        ("clusterBy", "DELTA_DUPLICATE_COLUMNS_FOUND"),
+    ],
+)
+def test_an_option_that_names_a_column_twice_is_refused_as_the_table_would_be(
+    tmp_path: Path, option: str, condition: str
+) -> None:
+    with pytest.raises(SchemaError) as caught:
+        DeltaLog(tmp_path / "t").write(pa.table({"a": [1], "b": [2]}), options={option: "b, B"})
+    assert caught.value.condition == condition
+    assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("kind", ["geometry(OGC:CRS84)", "geography(OGC:CRS84, spherical)", "geometry"])
+def test_geospatial_types_are_refused_by_name(kind: str) -> None:
+    text = f'{{"type": "struct", "fields": [{{"name": "g", "type": "{kind}", "nullable": true, "metadata": {{}}}}]}}'
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        parse_schema(text)
+    assert caught.value.condition == "DELTA_GEOSPATIAL_NOT_SUPPORTED"
+    assert kind in str(caught.value)
