@@ -50,6 +50,8 @@ from delta_ds.spark.base.session_conf import (
 )
 from delta_ds.spark.engines.connect import kernel_rows, log_calls
 from delta_ds.spark.engines.connect.expressions import alias_of
+from delta_ds.spark.engines.connect.kernel_rows import text_of
+from delta_ds.spark.engines.seam.expressions import source_text
 from delta_ds.spark.errors.translation import delta_errors
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ class KernelCommand:
         def run() -> tuple[int | None, ...]:
             predicate = None if condition is None else self._tree(condition)
             settings = self._settings()
-            text = None if condition is None else str(condition)
+            text = None if condition is None else source_text(condition)
             if self._operation == DELETE.name:
                 metric = "numDeletedRows"
                 self._log.run(kernel_rows.delete_in_kernel, predicate, settings, text)
@@ -172,10 +174,23 @@ class KernelCommand:
             transaction_id=str(uuid.uuid4()),
         )
 
+    def _text(self, source: object) -> str:
+        """What was given as SQL."""
+        from pyspark.sql import Column
+        from pyspark.sql import functions as F
+
+        if isinstance(source, str):
+            return source
+        spark = self._handle.spark
+        text = text_of(source if isinstance(source, Column) else F.lit(source), spark)
+        if text is None:
+            raise _LeftToSpark(f"an expression of Spark alone: {source_text(source)}")
+        return text
+
     def _tree(self, source: object) -> Expression:
-        found = parsed_text(source, self._handle.alias)
+        found = parsed_text(self._text(source), self._handle.alias)
         if not found or any(map(moves, found)):
-            raise _LeftToSpark(f"an expression of Spark alone: {source}")
+            raise _LeftToSpark(f"an expression of Spark alone: {source_text(source)}")
         return found[0]
 
     def _value(self, source: object) -> str | Expression:
@@ -203,8 +218,8 @@ class KernelCommand:
             texts += [*([] if taken is None else [taken]), *(assignments or {}).values()]
             values = None
             if assignments is not None:
-                values = {self._name(name): str(value) for name, value in assignments.items()}
-            found.append(Clause(when, do, None if taken is None else str(taken), values))
+                values = {self._name(name): self._text(value) for name, value in assignments.items()}
+            found.append(Clause(when, do, None if taken is None else self._text(taken), values))
         for text in texts:
             self._value(text)
         with delta_errors():
@@ -214,7 +229,7 @@ class KernelCommand:
             raise _LeftToSpark("names in front of columns that may be names of tables or of columns")
         return (
             MergeRequest(
-                str(condition),
+                self._text(condition),
                 tuple(found),
                 source_alias=alias or f"{HIDDEN}source",
                 target_alias=self._handle.alias or f"{HIDDEN}target",

@@ -186,7 +186,8 @@ def test_what_settings_of_the_session_change_is_left_to_spark(
 
 
 _FOREIGN: dict[str, Callable[[DeltaTable], Any]] = {
-    "a Column": lambda table: table.delete(F.col("id") == 1),
+    "a Column that casts": lambda table: table.delete(F.col("id").cast("string") == "1"),
+    "a column of a frame": lambda table: table.delete(table.toDF()["id"] == 1),
     "a function that the kernel does not know": lambda table: table.delete("soundex(p) = 'x' OR id = 1"),
     "the present": lambda table: table.update("id = 1", {"p": "cast(current_date() AS string)"}),
     "a column that is not there": lambda table: table.delete("nope = 1"),
@@ -219,6 +220,42 @@ def test_what_the_kernel_does_not_read_means_what_spark_says(
     reasons, condition = client(program, connect)
     assert condition == wanted
     assert len(reasons) == (wanted is None)
+    assert state_of(connect)["rows"] == state_of(classic)["rows"]
+
+
+def _merge_by_columns(table: DeltaTable) -> Any:
+    source = table._handle.spark.range(55, 65).selectExpr("id", "id % 3 AS `null`").alias("s")
+    merge = table.alias("t").merge(source, F.col("t.id") == F.col("s.id"))
+    merge = merge.whenMatchedDelete(F.col("s.null") == 1)
+    merge = merge.whenMatchedUpdate(~F.col("s.null").isin(1, None), {"v": -F.col("t.v"), "p": F.lit("x")})
+    merge = merge.whenMatchedUpdate(set={"v": F.col("t.v") * 2 - F.expr("s.id + 1")})
+    return merge.whenNotMatchedInsert(values={"id": "s.id", "v": F.lit(None)}).execute()
+
+
+_COLUMNS: dict[str, Callable[[DeltaTable], Any]] = {
+    "delete": lambda table: table.delete(
+        (F.col("id") % 4 == 1) | F.col("p").like("0%") & (F.col("s.a") > 30)
+    ),
+    "delete by SQL": lambda table: table.alias("t").delete(F.expr("t.id < 5 OR t.v = 70") & F.lit(True)),
+    "update": lambda table: table.update(
+        F.col("id").between(3, 30),
+        {"v": F.col("v") + F.lit(5_000_000_000), "p": F.coalesce("p", F.lit("none"))},
+    ),
+    "update by values": lambda table: table.update(F.col("v") >= 100, {"p": F.upper("p"), "s.b": F.lit("y")}),
+    "merge": lambda table: _merge_by_columns(table),
+}
+
+
+@pytest.mark.parametrize("command", _COLUMNS)
+def test_columns_mean_what_they_mean_in_a_classic_session(
+    spark: SparkSession, client: Client, tmp_path: Path, command: str
+) -> None:
+    def program(spark: SparkSession, path: str) -> list[str]:
+        return _who(path, _COLUMNS[command], spark)
+
+    classic, connect = (make_table(tmp_path / name, {}) for name in ("classic", "connect"))
+    _COLUMNS[command](DeltaTable.forPath(spark, classic))
+    assert client(program, connect) == []
     assert state_of(connect)["rows"] == state_of(classic)["rows"]
 
 
