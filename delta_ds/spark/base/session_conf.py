@@ -29,6 +29,8 @@ _OPEN_BYTES = 64 << 10  # what opening a file costs, as bytes
 # The source of a MERGE that is computed to at most so much Arrow is joined with the table's files by Arrow.
 MERGE_SOURCE_CONF = "spark.pydelta.mergeSourceSize"
 MERGE_SOURCE_SIZE = "256m"
+# Spark's bound of what a job gives the driver, which its errors name.
+RESULTS_BOUND = "spark.driver.maxResultSize"
 
 # The session catalog: ours where register has put it there.
 CATALOG_CONF = "spark.sql.catalog.spark_catalog"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.conditions.dml import COMMAND_NEEDS_SPARK
 from delta_ds.events.commands import ROWS_FOUND_BY_SPARK
 from delta_ds.exceptions import (
     DeltaError,
+    InvalidOptionError,
     InvariantViolationError,
     PredicateError,
     SchemaError,
@@ -21,8 +22,8 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.commands.dml.in_process import CommandSettings
 from delta_ds.kernel.commands.merge.clauses import Clause, MergeRequest
-from delta_ds.kernel.format.expressions.tree import Expression
-from delta_ds.kernel.format.operations import DELETE
+from delta_ds.kernel.format.expressions.tree import Expression, columns
+from delta_ds.kernel.format.operations import DELETE, MERGE
 from delta_ds.kernel.format.options.settings import (
     ANSI_POLICY,
     BY_FILES,
@@ -31,11 +32,12 @@ from delta_ds.kernel.format.options.settings import (
     USER_METADATA,
     conflict_detection,
 )
-from delta_ds.kernel.format.schema.column_paths import HIDDEN, parse_path, show
-from delta_ds.kernel.format.schema.types import StructType
+from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
+from delta_ds.kernel.format.schema.column_paths import HIDDEN, parse_path, quote
+from delta_ds.kernel.format.schema.types import StructType, walk
 from delta_ds.records import replace
 from delta_ds.redaction import redacted
-from delta_ds.spark.base.kinds.session_facts import engine_info, facts_of
+from delta_ds.spark.base.kinds.session_facts import all_settings, engine_info, facts_of
 from delta_ds.spark.base.query_needs import moves, parsed_text
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.base.session_conf import (
@@ -43,6 +45,7 @@ from delta_ds.spark.base.session_conf import (
     LOCAL_OPTIMIZE_SIZE,
     MERGE_SOURCE_CONF,
     MERGE_SOURCE_SIZE,
+    RESULTS_BOUND,
     RETRIES,
     RETRIES_CONF,
     size,
@@ -62,9 +65,25 @@ if TYPE_CHECKING:
     from delta_ds.spark.engines.connect.connect_bridge import ServerLog
 
 # What the kernel raises of what it cannot do as Spark does, before anything is written.
-_REFUSALS = (PredicateError, SchemaError, UnsupportedFeatureError, InvariantViolationError)
+_REFUSALS = (
+    PredicateError,
+    SchemaError,
+    UnsupportedFeatureError,
+    InvariantViolationError,
+    InvalidOptionError,
+)
+# Settings that give expressions another meaning: those of this prefix, and others unless they are so.
+_LEGACY = "spark.sql.legacy."
+_USUAL = {
+    "spark.sql.decimalOperations.allowPrecisionLoss": "TRUE",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+}
 _FAILED_AT_SERVER = "PYTHON_DATA_SOURCE_ERROR"
 _LOCAL = re.compile(r"local(\[.*\])?")
+
+
+_Value = TypeVar("_Value")
 
 
 class _LeftToSpark(Exception):
@@ -92,20 +111,20 @@ class KernelCommand:
     ) -> tuple[int | None, ...] | None:
         """DELETE, or UPDATE: the number of rows; None: the kernel does not do it, and nothing was written."""
 
-        def run() -> tuple[int | None, ...]:
+        def send() -> CommandSettings:
             predicate = None if condition is None else self._tree(condition)
             settings = self._settings()
             text = None if condition is None else source_text(condition)
             if self._operation == DELETE.name:
-                metric = "numDeletedRows"
                 self._log.run(kernel_rows.delete_in_kernel, predicate, settings, text)
             else:
-                metric = "numUpdatedRows"
-                updates = {self._name(n): self._value(v) for n, v in (assignments or {}).items()}
+                updates = self._values(assignments or {}, self._name, self._value)
                 self._log.run(kernel_rows.update_in_kernel, updates, predicate, settings, text)
-            return (self._counts(settings, metric)[0],)
+            return settings
 
-        return self._unless_refused(run)
+        sent = self._unless_refused(send)
+        metric = "numDeletedRows" if self._operation == DELETE.name else "numUpdatedRows"
+        return None if sent is None else (self._counts(sent, metric)[0],)
 
     def merge(
         self,
@@ -116,7 +135,7 @@ class KernelCommand:
         """MERGE: rows affected, updated, deleted and inserted; None as of `change`."""
         spark = self._handle.spark
 
-        def run() -> tuple[int | None, ...]:
+        def send() -> CommandSettings:
             request, schema = self._request(source, condition, clauses)
             most = size(spark, MERGE_SOURCE_CONF, MERGE_SOURCE_SIZE)
             if not most:
@@ -124,29 +143,32 @@ class KernelCommand:
             # Before the source, which may be made of the table, is read: what others commit from now on counts.
             version = self._log.ask(log_calls.newest_version)
             settings = replace(self._settings(), version=version, retries=0, reads_more=True)
-            self._log.run_on(
-                source, most, kernel_rows.merge_in_kernel, replace(request, settings=settings), schema
-            )
-            kinds = ("Updated", "Deleted", "Inserted")
-            counts = self._counts(settings, *(f"numTargetRows{kind}" for kind in kinds))
-            return (sum(count or 0 for count in counts), *counts)
+            request = replace(request, settings=settings)
+            self._log.run_on(source, most, kernel_rows.merge_in_kernel, request, schema)
+            return settings
 
-        return self._unless_refused(run)
+        sent = self._unless_refused(send)
+        if sent is None:
+            return None
+        counts = self._counts(sent, *(f"numTargetRows{kind}" for kind in ("Updated", "Deleted", "Inserted")))
+        return (sum(count or 0 for count in counts), *counts)
 
-    def _unless_refused(self, run: Callable[[], tuple[int | None, ...]]) -> tuple[int | None, ...] | None:
-        from pyspark.errors import AnalysisException
+    def _unless_refused(self, send: Callable[[], CommandSettings]) -> CommandSettings | None:
+        """What was sent; None where it was refused. Once it is done nothing in here may fail."""
+        from pyspark.errors import AnalysisException, PySparkException
 
         try:
-            return run()
+            return send()
         except _LeftToSpark as error:
             reason = str(error)
         except DeltaError as error:
             if not isinstance(error, _REFUSALS) and error.condition != COMMAND_NEEDS_SPARK.name:
                 raise
             reason = error.text
-        except AnalysisException as error:
-            # A failed commit comes as one of these too, and then nothing is known of the table.
-            if error.getCondition() == _FAILED_AT_SERVER:
+        except PySparkException as error:
+            # A failed commit is an AnalysisException too, and then nothing is known of the table.
+            analysed = isinstance(error, AnalysisException) and error.getCondition() != _FAILED_AT_SERVER
+            if not analysed and RESULTS_BOUND not in str(error):
                 raise
             reason = str(error)
         ROWS_FOUND_BY_SPARK.log(table=self._handle.where, operation=self._operation, reason=redacted(reason))
@@ -161,7 +183,15 @@ class KernelCommand:
             raise _LeftToSpark("the command counts as a transaction")
         if not facts.ansi or facts.case_sensitive or facts.command_assignment != ANSI_POLICY:
             raise _LeftToSpark("settings of the session give expressions another meaning")
-        local = _LOCAL.fullmatch(str(spark.conf.get("spark.master", "")))
+        given = all_settings(spark)
+        meanings = {name for name in given if name.startswith(_LEGACY)}
+        meanings |= {name for name, usual in _USUAL.items() if str(given.get(name, usual)).upper() != usual}
+        if meanings:
+            raise _LeftToSpark(f"expressions may have another meaning by {', '.join(sorted(meanings))}")
+        most = size(spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
+        if not most:
+            raise _LeftToSpark(f"{LOCAL_OPTIMIZE_CONF} is 0")
+        local = _LOCAL.fullmatch(str(given.get("spark.master", "")))
         return CommandSettings(
             timezone=facts.settings[TIME_ZONE],
             user_metadata=facts.settings.get(USER_METADATA.full_name),
@@ -170,7 +200,7 @@ class KernelCommand:
             facts=facts,
             reads_more=conflict_detection(facts.settings.get(CONFLICT_DETECTION)) == BY_FILES,
             # Else executors share the work.
-            most_bytes=None if local else size(spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE),
+            most_bytes=None if local else most,
             transaction_id=str(uuid.uuid4()),
         )
 
@@ -188,7 +218,8 @@ class KernelCommand:
         return text
 
     def _tree(self, source: object) -> Expression:
-        found = parsed_text(self._text(source), self._handle.alias)
+        alias = None if self._operation == MERGE.name else self._handle.alias
+        found = parsed_text(self._text(source), alias)
         if not found or any(map(moves, found)):
             raise _LeftToSpark(f"an expression of Spark alone: {source_text(source)}")
         return found[0]
@@ -203,7 +234,19 @@ class KernelCommand:
             raise _LeftToSpark("a column that a Column names")
         path, alias = parse_path(name), self._handle.alias
         qualified = alias is not None and len(path) > 1 and path[0].lower() == alias.lower()
-        return show(path[1:] if qualified else path)
+        return quote(path[1:] if qualified else path)
+
+    @staticmethod
+    def _values(
+        assignments: Mapping[Any, object],
+        name_of: Callable[[object], str],
+        value_of: Callable[[object], _Value],
+    ) -> dict[str, _Value]:
+        """What columns get; one that gets two values Spark refuses."""
+        values = {name_of(name): value_of(value) for name, value in assignments.items()}
+        if len({name.lower() for name in values}) < len(assignments):
+            raise _LeftToSpark("a column gets two values")
+        return values
 
     def _request(
         self,
@@ -218,14 +261,20 @@ class KernelCommand:
             texts += [*([] if taken is None else [taken]), *(assignments or {}).values()]
             values = None
             if assignments is not None:
-                values = {self._name(name): self._text(value) for name, value in assignments.items()}
+                self._values(assignments, self._name, self._text)
+                # The kernel knows the alias of a merge itself.
+                values = {str(name): self._text(value) for name, value in assignments.items()}
             found.append(Clause(when, do, None if taken is None else self._text(taken), values))
-        for text in texts:
-            self._value(text)
         with delta_errors():
             schema = from_spark(source.schema)
+        if not all(compares_by_bytes(field) for _, field in walk(schema)):
+            raise _LeftToSpark("columns of the source whose texts compare in a way of their own")
         alias = alias_of(source)
-        if alias is None and any(isinstance(field.type, StructType) for field in schema):
+        aliases = {name.lower() for name in (alias, self._handle.alias) if name}
+        trees = [tree for tree in map(self._value, texts) if not isinstance(tree, str)]
+        # The first name may be that of a table or view, which only Spark knows.
+        paths = {column.path for tree in trees for column in columns(tree) if len(column.path) > 1}
+        if any(path[0].lower() not in aliases for path in paths):
             raise _LeftToSpark("names in front of columns that may be names of tables or of columns")
         return (
             MergeRequest(

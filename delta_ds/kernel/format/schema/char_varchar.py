@@ -215,11 +215,16 @@ def with_lengths(
     return with_declared_type(field, text if "char(" in text else None)
 
 
+def spells_its_fields(field: StructField) -> bool:
+    """Whether the declared type of a column can name the fields in it: none has a name with syntax of types."""
+    return all(_SYNTAX.isdisjoint(f.name) for _, f in list(walk(StructType((field,))))[1:])
+
+
 def _settled(field: StructField, before: StructField | None) -> StructField:
     inside = list(walk(StructType((field,))))
     if not is_nested(field.type) or not any(declared_type(f) for _, f in inside):
         return field
-    if any(not _SYNTAX.isdisjoint(f.name) for _, f in inside[1:]):
+    if not spells_its_fields(field):
         return field
     settled, spelled = _declared_anew(field, declared_type(field), before)
     return with_declared_type(settled, spelled if "char(" in spelled else None)

@@ -30,6 +30,7 @@ from delta_ds.kernel.format.schema.char_varchar import (
     declared_lengths,
     declared_type,
     length_limit,
+    spells_its_fields,
     with_declared_type,
     with_lengths,
 )
@@ -264,7 +265,8 @@ def _plan_length_change(
     before, after = lengths.get(at), length_limit(declared)
     if before == after:
         return None
-    if not _allows(before, after):
+    column = state.schema.find(path[0])
+    if not _allows(before, after) or (len(path) > 1 and not (column and spells_its_fields(column))):
         raise _unsupported(state, path, field, declared or "string", NOT_SUPPORTED_CHANGE_COLUMN)
     own = None if len(path) > 1 and declared_type(field) is None else declared
     change = _plan_field_replacement(state, path, with_declared_type(field, own))

@@ -32,7 +32,7 @@ from delta_ds.kernel.format.schema.column_paths import HIDDEN, find
 from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, StructType, without_metadata
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
-from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF
+from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, RESULTS_BOUND
 from delta_ds.spark.commands.merge.outcome import Outcome, several_match
 from delta_ds.spark.commands.merge.plan import ResolvedClause
 from delta_ds.spark.commands.merge.rows import Sides
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 # Of so many source rows at most the keys are named one by one for checks of conflicts.
 _MOST_KEYS = 10_000
-_RESULTS_BOUND = "spark.driver.maxResultSize"
 
 
 # --- the source
@@ -86,9 +85,9 @@ def computed_source(
     except refusals as error:
         raise OnlySpark(f"types of the source, which Arrow does not take: {error}") from error
     except Exception as error:
-        if _RESULTS_BOUND not in str(error):
+        if RESULTS_BOUND not in str(error):
             raise
-        raise OnlySpark(f"the source is larger than {_RESULTS_BOUND} says") from error
+        raise OnlySpark(f"the source is larger than {RESULTS_BOUND} says") from error
     if computed.rows.nbytes > most:
         raise OnlySpark(f"the source is of {computed.rows.nbytes} bytes, more than {MERGE_SOURCE_CONF} says")
     if _types(computed.schema) != _types(Side.of(source).schema):

@@ -62,6 +62,9 @@ _ORIGIN = "origin"
 _NONCE = "nonce"
 # Of how many bytes the rows may be that come with a command.
 _MOST_BYTES = "most_bytes"
+# So much a task may send, as all that tasks send is in the driver before anybody can measure it. Tasks of larger
+# sources have more, as Spark cuts files and shuffled rows.
+_MOST_OF_TASK = 32 << 20
 
 _answers_calls: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 
@@ -273,7 +276,7 @@ class _Command(DataSourceWriter):
 
 @dataclass
 class _RowsOfTask(WriterCommitMessage):
-    """Rows as a stream of Arrow IPC; None: they are of more bytes than all may be."""
+    """Rows as a stream of Arrow IPC; None: they are of more bytes than one of the tasks may send."""
 
     stream: bytes | None
 
@@ -289,10 +292,11 @@ class _CommandOnRows(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _RowsOfTask:
         import pyarrow as pa
 
+        most = min(self._most_bytes, _MOST_OF_TASK)
         batches, size = [], 0
         for batch in iterator:
             size += batch.nbytes
-            if size > self._most_bytes:
+            if size > most:
                 return _RowsOfTask(None)
             batches.append(batch)
         if not batches:

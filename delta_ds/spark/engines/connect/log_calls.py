@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -22,8 +23,8 @@ from delta_ds.kernel.transaction.alter import definitions, identity
 from delta_ds.kernel.transaction.table_log import Timestamp, snapshot_at
 from delta_ds.spark.engines.connect.connect_bridge import open_log
 
-# How many commits of others may follow one before its metrics are asked for.
-_LOOKED_BACK = 50
+# How many commits of others may follow one before its metrics are asked for, and how long it may have been made ago.
+_LOOKED_BACK, _AGO_MS = 200, 24 * 3600 * 1000
 
 
 def belongs_to_a_table(log: DeltaLog) -> bool:
@@ -131,6 +132,9 @@ def metrics_of(log: DeltaLog, transaction: str) -> dict[str, str] | None:
         info = read_commit_info(log.storage, listing.commits[version])
         if info.get("txnId") == transaction:
             return dict(info.get("operationMetrics") or {})
+        made = info.get("timestamp")
+        if made is not None and int(made) < time.time() * 1000 - _AGO_MS:
+            break  # those before it are older still
     return None
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -162,6 +164,9 @@ _SETTINGS = {
     "files are compacted": {"spark.databricks.delta.autoCompact.enabled": "true"},
     "the source is too large": {"spark.pydelta.mergeSourceSize": "10b"},
     "no source is collected": {"spark.pydelta.mergeSourceSize": "0"},
+    "nothing is done by one process": {"spark.pydelta.localOptimizeSize": "0"},
+    "literals of another type": {"spark.sql.legacy.exponentLiteralAsDecimal.enabled": "true"},
+    "another precision": {"spark.sql.decimalOperations.allowPrecisionLoss": "false"},
 }
 
 
@@ -185,6 +190,13 @@ def test_what_settings_of_the_session_change_is_left_to_spark(
     assert len([c for c in log.history() if c["operation"] == "MERGE"]) == 1
 
 
+def _by_the_name_of_a_view(table: DeltaTable) -> Any:
+    spark = table._handle.spark
+    spark.sql("SELECT 2L AS id").createOrReplaceTempView("s")
+    merge = table.merge(spark.table("s"), "s.id = v - 18").whenMatchedDelete()
+    return merge.execute()
+
+
 _FOREIGN: dict[str, Callable[[DeltaTable], Any]] = {
     "a Column that casts": lambda table: table.delete(F.col("id").cast("string") == "1"),
     "a column of a frame": lambda table: table.delete(table.toDF()["id"] == 1),
@@ -197,6 +209,27 @@ _FOREIGN: dict[str, Callable[[DeltaTable], Any]] = {
         .whenMatchedDelete()
         .execute()
     ),
+    "a column twice": lambda table: table.alias("t").update("t.id = 1", {"v": "10", "t.v": "20"}),
+    "a column twice in a merge": lambda table: (
+        merge_of(table, "SELECT 1L AS id").whenMatchedUpdate(set={"v": "10", "t.v": "20"}).execute()
+    ),
+    "both sides of one alias": lambda table: (
+        table.alias("t")
+        .merge(table._handle.spark.range(3).selectExpr("id AS k").alias("t"), "id = k")
+        .whenMatchedDelete()
+        .execute()
+    ),
+    "an alias with a dot": lambda table: (
+        table.merge(table._handle.spark.range(3).selectExpr("id AS k").alias("my.s"), "id = k")
+        .whenMatchedDelete()
+        .execute()
+    ),
+    "texts of the source with an order of their own": lambda table: (
+        merge_of(table, "SELECT 1L AS id, 'ABC' COLLATE UTF8_LCASE AS k FROM range(1)")
+        .whenMatchedDelete("s.k = 'abc'")
+        .execute()
+    ),
+    "a view's name": _by_the_name_of_a_view,
     "a type that does not fit": lambda table: table.update("id = 1", {"s": "5"}),
 }
 
@@ -273,6 +306,67 @@ def test_a_merge_that_finds_nothing_makes_the_version_that_delta_spark_makes(
     command(DeltaTable.forPath(spark, classic))
     assert client(program, connect) == []
     assert DeltaLog(connect).open_snapshot().version == DeltaLog(classic).open_snapshot().version
+
+
+@pytest.mark.parametrize("name", ["t.a", "t.t.a", "a", "` a`"])
+def test_names_that_get_values_are_those_of_a_classic_session(
+    spark: SparkSession, client: Client, tmp_path: Path, name: str
+) -> None:
+    """Of columns with the name of the alias, and with blanks in front."""
+
+    def update(table: DeltaTable) -> None:
+        table.alias("t").update("true", {name: "99"})
+
+    def merge(table: DeltaTable) -> None:
+        source = table._handle.spark.range(1).selectExpr("id + 99 AS w").alias("s")
+        table.alias("t").merge(source, "t.a < s.w").whenMatchedUpdate(set={name: "s.w"}).execute()
+
+    for number, command in enumerate((update, merge)):
+
+        def program(spark: SparkSession, path: str, command: Any) -> None:
+            command(DeltaTable.forPath(spark, path))
+
+        rows = pa.table({"a": [1], "t": [{"a": 2}], " a": [3]})
+        paths = [str(tmp_path / f"{kind}-{number}") for kind in ("classic", "connect")]
+        for path in paths:
+            DeltaLog(path).write(rows, options={"delta.columnMapping.mode": "name"})
+        command(DeltaTable.forPath(spark, paths[0]))
+        client(program, paths[1], command)
+        assert DeltaLog(paths[1]).to_arrow() == DeltaLog(paths[0]).to_arrow()
+
+
+def test_a_command_is_done_once_whatever_follows_it(client: Client, tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", {})
+
+    def program(spark: SparkSession, path: str) -> None:
+        from delta_ds.exceptions import SchemaError
+        from delta_ds.spark.commands.kernel_command import KernelCommand
+
+        def fail(*_: Any) -> None:
+            raise SchemaError("an answer that never came")
+
+        before, KernelCommand._counts = KernelCommand._counts, fail  # type: ignore[method-assign, assignment]
+        try:
+            DeltaTable.forPath(spark, path).update("id < 60", {"v": "v + 1"})
+        finally:
+            KernelCommand._counts = before  # type: ignore[method-assign]
+
+    told = client.failure(program, path)
+    assert "an answer that never came" in told.text
+    assert DeltaLog(path).open_snapshot().version == 3
+    assert sorted(DeltaLog(path).to_arrow()["v"].to_pylist()) == [i * 10 + 1 for i in range(60)]
+
+
+def test_a_source_with_many_large_tasks_is_left_to_spark(client: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, path: str) -> list[str]:
+        text = "SELECT id, repeat(cast(id AS string), 7000000) AS long FROM range(0, 12, 1, 2)"
+        merge = merge_of(DeltaTable.forPath(spark, path), text).whenMatchedUpdate(set={"v": "0"})
+        return _who(path, lambda _: merge.execute(), spark)
+
+    path = make_table(tmp_path / "t", {})
+    (reason,) = client(program, path)
+    assert "its source has more than" in reason
+    assert DeltaLog(path).to_arrow().filter(pc.equal(DeltaLog(path).to_arrow()["v"], 0)).num_rows == 12
 
 
 def test_a_source_may_be_made_of_the_table_that_others_change_meanwhile(
