@@ -178,12 +178,12 @@ class KernelCommand:
 
     def _settings(self) -> CommandSettings:
         spark = self._handle.spark
-        facts = facts_of(spark)
+        given = all_settings(spark)
+        facts = facts_of(spark, given)
         if self._txn is not None or facts.txn is not None:
             raise _LeftToSpark("the command counts as a transaction")
         if not facts.ansi or facts.case_sensitive or facts.command_assignment != ANSI_POLICY:
             raise _LeftToSpark("settings of the session give expressions another meaning")
-        given = all_settings(spark)
         meanings = {name for name in given if name.startswith(_LEGACY)}
         meanings |= {name for name, usual in _USUAL.items() if str(given.get(name, usual)).upper() != usual}
         if meanings:
@@ -261,9 +261,9 @@ class KernelCommand:
             texts += [*([] if taken is None else [taken]), *(assignments or {}).values()]
             values = None
             if assignments is not None:
-                self._values(assignments, self._name, self._text)
+                written = self._values(assignments, self._name, self._text)
                 # The kernel knows the alias of a merge itself.
-                values = {str(name): self._text(value) for name, value in assignments.items()}
+                values = dict(zip(map(str, assignments), written.values(), strict=True))
             found.append(Clause(when, do, None if taken is None else self._text(taken), values))
         with delta_errors():
             schema = from_spark(source.schema)

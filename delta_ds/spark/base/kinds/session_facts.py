@@ -213,9 +213,15 @@ _WITH_OTHER_DEFAULTS = (TIME_ZONE, ANSI)
 _defaults: WeakKeyDictionary[object, dict[str, str]] = WeakKeyDictionary()
 
 
-def facts_of(spark: SparkSession) -> SessionFacts:
-    """The facts of a session, as it is now; settings of delta-spark without effect are told of."""
-    found = all_settings(spark)
+def facts_of(spark: SparkSession, settings: Mapping[str, str | None] | None = None) -> SessionFacts:
+    """The facts of a session, as it is now; settings of delta-spark without effect are told of.
+
+    Parameters
+    ----------
+    settings
+        What `all_settings` says now, where that was asked for already.
+    """
+    found = all_settings(spark) if settings is None else settings
     facts = session_settings(spark, found)
     facts |= {name: text for name in _OF_SPARK if (text := found.get(name)) is not None}
     for name in _WITH_OTHER_DEFAULTS:
