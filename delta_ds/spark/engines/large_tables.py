@@ -36,6 +36,7 @@ from delta_ds.kernel.commands.vacuum.references import (
 from delta_ds.kernel.files.scan.skipping import part_filter
 from delta_ds.kernel.files.write.live_actions import with_statistics_text
 from delta_ds.kernel.format.features import V2_CHECKPOINT
+from delta_ds.kernel.log import replay
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.parts import Map, Part, holds_actions, parts_for_tasks
 from delta_ds.kernel.log.reconcile import select
@@ -297,7 +298,7 @@ def needed_in_parts(snapshot: Snapshot, listing: LogListing, cutoff_ms: int, map
         As `needed_paths`; UnreadableCheckpointError where another checkpoint would have to be looked at.
     """
     storage = snapshot.storage
-    head = load_head(storage, snapshot.segment)
+    head = replay.load_head(storage, snapshot.segment)
     older = head.older
     if older is None:
         return exactly_needed(snapshot, listing, cutoff_ms)
