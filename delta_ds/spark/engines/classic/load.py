@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
 from weakref import WeakValueDictionary
 
 from delta_ds.conditions.session import SCHEMA_CHANGE_SINCE_ANALYSIS, TABLE_GONE_SINCE_ANALYSIS
@@ -30,7 +31,7 @@ from delta_ds.spark.engines.classic.columns import scan_columns, spark_schema
 from delta_ds.spark.engines.classic.hadoop import check_names, hadoop_root, local_root
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative, compile_class, errors_to_jvm, java_exception
 from delta_ds.spark.engines.classic.projection import ColumnAt, project
-from delta_ds.spark.engines.classic.scan import READER_OPTIONS, scan
+from delta_ds.spark.engines.classic.scan import READER_OPTIONS, insert_refusal, scan
 from delta_ds.spark.engines.classic.snapshot_isolation import address_of, made_ms, snapshot_of_command
 from delta_ds.spark.engines.portable.batch import Changes, Rows
 from delta_ds.spark.engines.portable.source import open_read, select_read_schema
@@ -59,7 +60,7 @@ def snapshot_name(snapshot: Snapshot) -> str:
 
 @answers_jvm
 class LatestVersion:
-    """A table whose newest version frames read.
+    """A table whose newest version frames read, or one version of it.
 
     A `java.util.function.BiFunction` from a version's name to the scan of it.
 
@@ -69,6 +70,8 @@ class LatestVersion:
         The version that frames take their columns from.
     root, hadoop_options, timezone
         See `scan`.
+    pinned
+        Frames read that version and no other.
     """
 
     def __init__(
@@ -78,11 +81,13 @@ class LatestVersion:
         root: str | None,
         hadoop_options: Mapping[str, str],
         timezone: str | None,
+        pinned: bool = False,
     ) -> None:
         self._jvm = jvm
         self._schema = snapshot.schema
         self._storage = snapshot.storage
-        self.address = address_of(snapshot.storage)
+        self._pinned = snapshot if pinned else None
+        self._address = address_of(snapshot.storage)
         self._root = root
         self._hadoop_options = hadoop_options
         self._timezone = timezone
@@ -94,7 +99,13 @@ class LatestVersion:
     def identity(self) -> str:
         """The text by which Spark compares two frames."""
         zone = f" {self._timezone}" if self._timezone is not None else ""
-        return f"pydelta[newest after {self._made_of}{zone}]"
+        which = "newest after" if self._pinned is None else "version"
+        return f"pydelta[{which} {self._made_of}{zone}]"
+
+    @property
+    def place(self) -> str:
+        """The text of all relations that read the same version in one query."""
+        return self._address if self._pinned is None else f"{self._address} {self._made_of}"
 
     def apply(self, asked: str | None, planned: str | None) -> JavaValue:
         """The version to read.
@@ -128,9 +139,11 @@ class LatestVersion:
         implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
 
     def _version(self, asked: str | None) -> Snapshot:
+        if self._pinned is not None:
+            return self._pinned
         if asked is None or asked.startswith("command "):
             command = (asked or "").removeprefix("command ")
-            current = snapshot_of_command(command, self.address, self._newest)
+            current = snapshot_of_command(command, self._address, self._newest)
             return _snapshots.setdefault(snapshot_name(current), current)
         snapshot = _snapshots.get(asked)
         if snapshot is None:
@@ -202,6 +215,8 @@ def latest_relation(
     hadoop_options: Mapping[str, str],
     timezone: str | None,
     insert: InsertRows,
+    *,
+    pinned: bool = False,
 ) -> DataFrame:
     """A frame with the columns of a version whose executions read the newest one.
 
@@ -211,6 +226,8 @@ def latest_relation(
         See `scan`.
     insert
         See `load`.
+    pinned
+        Executions read that version, into which no row goes.
 
     Raises
     ------
@@ -220,13 +237,16 @@ def latest_relation(
     scan_columns(snapshot)  # whether the scan can read them
     if root is None:
         check_names(jvm.spark, snapshot)
-    table = LatestVersion(jvm, snapshot, root, hadoop_options, timezone)
+    table = LatestVersion(jvm, snapshot, root, hadoop_options, timezone, pinned)
     rule = _install_rule(jvm)
     schema = jvm.struct(spark_schema(_public(snapshot.schema)))
     options = {**hadoop_options, "path": snapshot.storage.address.as_written}
+    if pinned:
+        options["versionAsOf"] = str(snapshot.version)
+        insert = partial(_refuse_rows, snapshot)
     relation = rule.of(
         table.identity,
-        table.address,
+        table.place,
         root or local_root(snapshot),
         jvm.default_size,
         schema,
@@ -239,6 +259,10 @@ def latest_relation(
     )
     attributes = jvm.DataTypeUtils.toAttributes(schema)
     return jvm.data_frame(jvm.LogicalRelation.apply(relation, attributes, jvm.none, False, jvm.none))
+
+
+def _refuse_rows(snapshot: Snapshot, *_: object) -> NoReturn:
+    raise insert_refusal(snapshot)
 
 
 def _install_rule(jvm: Jvm) -> JavaObject:
@@ -334,10 +358,11 @@ def frame_of(
     root = hadoop_root(jvm, options, parsed.path)
     hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
     zone, found = parsed.time_zone, reading.snapshot
-    if reading.travels:
+    if reading.travels and not found.table_state.row_tracking_columns:
         frame = scan(spark, found, root=root, hadoop_options=hadoop_options, timezone=zone)
     else:
-        frame = latest_relation(jvm, found, root, hadoop_options, zone, insert)
+        # Only this relation has the fields of row tracking in `_metadata`.
+        frame = latest_relation(jvm, found, root, hadoop_options, zone, insert, pinned=reading.travels)
     if schema is not None:
         names = schemas.find_columns(schema, reading.schema, reading.table)
         shown = schema.names

@@ -169,6 +169,7 @@ def _relation(
     options = {**options, _FIELD_IDS: str(columns.by_id).lower(), _MISSING_IDS: "false"}
     if _FLOATS.search(columns.data.json()):
         options |= _WITHOUT_FILTERS_BY_VALUE
+    refusal = insert_refusal(index.snapshot)
     relation = jvm.relations.of(
         index,
         index.partitionSchema(),
@@ -176,7 +177,8 @@ def _relation(
         jvm.ParquetFileFormat(),
         jvm.map(options),
         session,
-        _insert_refusal(index.snapshot),
+        # In the form that `as_delta_error` reads.
+        f"delta_ds.exceptions.{type(refusal).__name__}: {refusal}",
         json.dumps(
             {"path": index.snapshot.storage.address.as_written, "versionAsOf": str(index.snapshot.version)}
         ),
@@ -203,13 +205,12 @@ def row_index(frame: DataFrame) -> Column:
     return frame.metadataColumn("_metadata").getField("row_index")
 
 
-def _insert_refusal(snapshot: Snapshot) -> str:
-    """The error for an insert into a view of one version, in the form that `as_delta_error` reads."""
-    error = UnsupportedOperationError(
+def insert_refusal(snapshot: Snapshot) -> UnsupportedOperationError:
+    """The error for an insert into a view of one version."""
+    return UnsupportedOperationError(
         f"the view shows version {snapshot.version} of {snapshot.storage.url}, and a version cannot be changed; "
         "insert into a view that was made without versionAsOf and timestampAsOf. Nothing was written"
     )
-    return f"delta_ds.exceptions.{type(error).__name__}: {error}"
 
 
 def numbered_rows(

@@ -13,6 +13,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
+from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.spark.errors.translation import as_delta_error
 
 FIELDS = ("row_id", "row_commit_version")
 _SELECT = "SELECT id, _metadata.row_id, _metadata.row_commit_version FROM"
@@ -106,3 +108,54 @@ def test_a_frame_has_nulls_once_the_table_gives_up_row_tracking(spark: SparkSess
     assert _found(_fields(frame)) == _of_kernel(path)
     spark.sql(f"ALTER TABLE pydelta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'false')")
     assert {row[1:] for row in _fields(frame).collect()} == {(None, None)}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("layout", ["plain", "ids"])
+def test_versions_have_their_own_ids(spark: SparkSession, tmp_path: Path, layout: str) -> None:
+    path = str(tmp_path / "t")
+    _make(spark, path, layout)
+    kept = {DeltaLog(path).open_snapshot().version: _of_kernel(path)}
+    for change in ("DELETE FROM {} WHERE id < 5", "UPDATE {} SET v = 'b' WHERE id = 9"):
+        spark.sql(change.format(f"pydelta.`{path}`"))
+        kept[DeltaLog(path).open_snapshot().version] = _of_kernel(path)
+    ways = {
+        "load": lambda version: _fields(
+            spark.read.format("pydelta").option("versionAsOf", version).load(path)
+        ),
+        "SQL": lambda version: spark.sql(f"{_SELECT} pydelta.`{path}` VERSION AS OF {version}"),
+        "in the path": lambda version: _fields(spark.read.format("pydelta").load(f"{path}@v{version}")),
+    }
+    for version, expected in kept.items():
+        assert {way: _found(read(version)) for way, read in ways.items()} == dict.fromkeys(ways, expected)
+    assert [len({version for _, _, version in rows}) for rows in kept.values()] == [2, 2, 3]
+
+
+@pytest.mark.spark
+def test_a_query_over_two_versions_and_the_newest_reads_each(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    _make(spark, path, "vectors")
+    last = DeltaLog(path).open_snapshot().version
+    spark.sql(f"DELETE FROM pydelta.`{path}` WHERE id < 5")
+    frames = [
+        spark.read.format("pydelta").option("versionAsOf", version).load(path) for version in (last - 1, last)
+    ]
+    newest = spark.read.format("pydelta").load(path)
+    spark.sql(f"DELETE FROM pydelta.`{path}` WHERE id = 11")
+    joined = frames[1].alias("a").join(newest.alias("b"), "id", "left_anti").join(frames[0].alias("c"), "id")
+    assert sorted(row["id"] for row in joined.collect()) == [0, 1, 2, 3, 4]
+    counts = [frame.count() for frame in (*frames, newest)]
+    assert counts == [8, 12, 6]
+    assert frames[0].unionAll(newest).count() == 14
+
+
+@pytest.mark.spark
+def test_no_row_goes_into_a_view_of_a_version(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    _make(spark, path, "plain")
+    last = DeltaLog(path).open_snapshot().version
+    spark.read.format("pydelta").option("versionAsOf", last).load(path).createOrReplaceTempView("of_it")
+    with pytest.raises(Exception, match="a version cannot be changed") as told:
+        spark.sql("INSERT INTO of_it VALUES (1, 'x', 1)")
+    assert isinstance(as_delta_error(told.value), UnsupportedOperationError)
+    assert DeltaLog(path).open_snapshot().version == last
