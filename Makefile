@@ -24,18 +24,21 @@ TAG ?=
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
+# A test that does not end is told with the stacks of its threads, and fails; those of the full form may take hours.
+ENDS := $(if $(DELTA_DS_FULL),,-o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart 0)
+
 NO_JVM := not spark and not connect and not stores and not interop and not engines and not dbt and not orchestrators and not cluster and not browser and not unity and not clients
 SPARK_TESTS := (spark or connect) and not stores and not interop and not engines and not cluster and not unity
 # One session for a file's tests, and the long ones first.
-SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder
+SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder $(ENDS)
 # What every Spark is asked; records of other engines and examples say nothing of a Spark that these do not.
 MATRIX_ROOMS := spark_tests/behaviour/spark spark_tests/engines/differential spark_tests/product/examples
 # Races, killed writers and failing storage take their time, however few.
 NOT_QUICK := --ignore spark_tests/faults/concurrency --ignore spark_tests/product/benchmarks
 
-# Says which target is on, and how far that is.
+# Says which target is on, how far that is, and when it began.
 in_turn = for target in $(1); do done="$$done $$target"; set -- $(1); \
-	echo "== $$(echo $$done | wc -w | tr -d ' ') of $$\#: make $$target"; \
+	echo "== $$(date +%H:%M:%S) $$(echo $$done | wc -w | tr -d ' ') of $$\#: make $$target"; \
 	$(MAKE) --no-print-directory $$target || exit 1; done
 
 .DEFAULT_GOAL := help
@@ -76,10 +79,10 @@ docs: $(VENV)/.dev ## Write the generated parts of docs/ anew, and build the doc
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test-quick: $(VENV)/.dev ## Tests without Java that are quick, and laws on fewer examples
-	DELTA_DS_QUICK=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "$(NO_JVM) and not slow" $(NOT_QUICK) $(ARGS)
+	DELTA_DS_QUICK=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "$(NO_JVM) and not slow" $(NOT_QUICK) $(ENDS) $(ARGS)
 
 test-fast: $(VENV)/.dev ## All tests that need no Java
-	$(BIN)/python -m pytest -n $(WORKERS) -m "$(NO_JVM)" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "$(NO_JVM)" $(ENDS) $(ARGS)
 
 test-browser: $(VENV)/.dev ## The page of `pydelta ui`, and what notebooks show, in a headless Chromium, which Debian's packages bring (root)
 	scripts/install_browser.sh
@@ -95,7 +98,7 @@ test-spark-long: check-java $(VENV)/.dev ## Those of them that `make test-long` 
 	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS) and long" $(ARGS)
 
 test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto); no Java
-	$(BIN)/python -m pytest -n $(WORKERS) -m "stores and not spark" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "stores and not spark" $(ENDS) $(ARGS)
 
 test-stores: check-java $(VENV)/.dev ## The same against MinIO, fake-gcs-server, Azurite and HDFS, and Spark on s3a:// and hdfs:// (needs Go, npm and Maven)
 	scripts/install_store_servers.sh .stores

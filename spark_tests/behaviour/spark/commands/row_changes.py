@@ -40,6 +40,34 @@ def found_by_arrow(monkeypatch: pytest.MonkeyPatch, *, wanted: bool) -> None:
     monkeypatch.setattr(DmlExecution, "by_arrow", always if wanted else lambda *_, **__: None)
 
 
+def told_by_spark(path: str, command: Callable[[DeltaTable], Any], spark: SparkSession) -> list[str]:
+    """Why Spark found the rows of a command that a client of a server runs; none where the kernel did."""
+    from delta_ds.spark.commands import kernel_command
+
+    told: list[str] = []
+
+    class Told:
+        @staticmethod
+        def log(**values: Any) -> None:
+            told.append(values["reason"])
+
+    before = kernel_command.ROWS_FOUND_BY_SPARK
+    kernel_command.ROWS_FOUND_BY_SPARK = Told  # type: ignore[misc, assignment]
+    try:
+        command(DeltaTable.forPath(spark, path))
+    finally:
+        kernel_command.ROWS_FOUND_BY_SPARK = before  # type: ignore[misc]
+    return told
+
+
+def only_at_server(spark: SparkSession, path: str) -> DeltaTable:
+    """A table, in a client that cannot run commands itself from now on."""
+    from delta_ds.spark.commands import row_commands
+
+    row_commands.DmlExecution = None  # type: ignore[misc, assignment]
+    return DeltaTable.forPath(spark, path)
+
+
 def make_table(path: Path, options: dict[str, str]) -> str:
     for start in (0, 20, 40):
         ids = range(start, start + 20)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,21 +34,36 @@ FOREIGN = (
 )
 
 
-def _ruled(spark: SparkSession, path: Path, options: dict[str, str], rules: tuple[str, str]) -> str:
-    table = make_ruled_table(spark, path, options, KNOWN)
-    rules_of_another_engine(table, KNOWN, rules)
-    return table
+@pytest.fixture(scope="module")
+def ruled(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Path, str, tuple[str, str]], str]:
+    """Makes a table of a layout with rules at a path: a copy of one that Spark wrote once."""
+    written: dict[str, str] = {}
+
+    def make(path: Path, layout: str, rules: tuple[str, str]) -> str:
+        if layout not in written:
+            folder = tmp_path_factory.mktemp("ruled")
+            written[layout] = make_ruled_table(spark, folder, LAYOUTS[layout], KNOWN)
+        shutil.copytree(written[layout], path)
+        rules_of_another_engine(str(path), KNOWN, rules)
+        return str(path)
+
+    return make
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "update all"])  # `g` is not given
 def test_what_only_spark_evaluates_leaves_what_tasks_evaluate(
-    spark: SparkSession, tmp_path: Path, command: str, layout: str
+    spark: SparkSession,
+    ruled: Callable[[Path, str, tuple[str, str]], str],
+    tmp_path: Path,
+    command: str,
+    layout: str,
 ) -> None:
     foreign, known = (
-        _ruled(spark, tmp_path / name, LAYOUTS[layout], rules)
-        for name, rules in (("foreign", FOREIGN), ("known", KNOWN))
+        ruled(tmp_path / name, layout, rules) for name, rules in (("foreign", FOREIGN), ("known", KNOWN))
     )
     COMMANDS[command](DeltaTable.forPath(spark, foreign))
     COMMANDS[command](DeltaTable.forPath(spark, known))
@@ -55,11 +72,11 @@ def test_what_only_spark_evaluates_leaves_what_tasks_evaluate(
 
 @pytest.mark.parametrize("layout", ["files are replaced", "marked, feed and ids"])
 def test_a_new_row_that_breaks_what_only_spark_evaluates_is_told_as_by_tasks(
-    spark: SparkSession, tmp_path: Path, layout: str
+    spark: SparkSession, ruled: Callable[[Path, str, tuple[str, str]], str], tmp_path: Path, layout: str
 ) -> None:
     said = []
     for name, rules in (("foreign", FOREIGN), ("known", KNOWN)):
-        path = _ruled(spark, tmp_path / name, LAYOUTS[layout], rules)
+        path = ruled(tmp_path / name, layout, rules)
         table = DeltaTable.forPath(spark, path)
         before = {p for p in Path(path).rglob("*") if p.is_file()}
         with pytest.raises(InvariantViolationError, match="short") as updated:

@@ -16,11 +16,10 @@ from pyspark.sql import functions as F
 import delta_ds
 from delta_ds import DeltaLog, DeltaTable
 from spark_tests.behaviour.spark.commands.row_changes import (
-    COMMANDS,
-    LAYOUTS,
     make_table,
     merge_of,
     state_of,
+    told_by_spark,
 )
 from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import (
     FOREIGN,
@@ -56,43 +55,6 @@ def in_berlin(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.session.timeZone", ZONE)
     yield
     spark.conf.unset("spark.sql.session.timeZone")
-
-
-def _who(path: str, command: Callable[[DeltaTable], Any], spark: SparkSession) -> list[str]:
-    """Why Spark found the rows of a command; none where the kernel did."""
-    from delta_ds.spark.commands import kernel_command
-
-    told: list[str] = []
-
-    class Told:
-        @staticmethod
-        def log(**values: Any) -> None:
-            told.append(values["reason"])
-
-    before = kernel_command.ROWS_FOUND_BY_SPARK
-    kernel_command.ROWS_FOUND_BY_SPARK = Told  # type: ignore[misc, assignment]
-    try:
-        command(DeltaTable.forPath(spark, path))
-    finally:
-        kernel_command.ROWS_FOUND_BY_SPARK = before  # type: ignore[misc]
-    return told
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_kernel_leaves_what_a_classic_session_leaves(
-    spark: SparkSession, client: Client, tmp_path: Path, layout: str, command: str
-) -> None:
-    def program(spark: SparkSession, path: str) -> list[str]:
-        return _who(path, COMMANDS[command], spark)
-
-    classic, connect = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("classic", "connect"))
-    COMMANDS[command](DeltaTable.forPath(spark, classic))
-    assert client(program, connect) == []
-    left = [state_of(path) for path in (classic, connect)]
-    for each in left:
-        del each["parameters"]  # conditions are texts of plans in one, as they were written in the other
-    assert left[0] == left[1]
 
 
 def test_every_condition_finds_the_rows_that_spark_finds(
@@ -178,7 +140,7 @@ def test_what_settings_of_the_session_change_is_left_to_spark(
         for name, value in _SETTINGS[why].items():
             spark.conf.set(name, value)
         try:
-            return _who(path, _upsert, spark)
+            return told_by_spark(path, _upsert, spark)
         finally:
             for name in _SETTINGS[why]:
                 spark.conf.unset(name)
@@ -240,7 +202,7 @@ def test_what_the_kernel_does_not_read_means_what_spark_says(
 ) -> None:
     def program(spark: SparkSession, path: str) -> tuple[list[str], str | None]:
         try:
-            return _who(path, _FOREIGN[why], spark), None
+            return told_by_spark(path, _FOREIGN[why], spark), None
         except Exception as error:
             return [], error.getCondition()  # type: ignore[attr-defined]
 
@@ -284,7 +246,7 @@ def test_columns_mean_what_they_mean_in_a_classic_session(
     spark: SparkSession, client: Client, tmp_path: Path, command: str
 ) -> None:
     def program(spark: SparkSession, path: str) -> list[str]:
-        return _who(path, _COLUMNS[command], spark)
+        return told_by_spark(path, _COLUMNS[command], spark)
 
     classic, connect = (make_table(tmp_path / name, {}) for name in ("classic", "connect"))
     _COLUMNS[command](DeltaTable.forPath(spark, classic))
@@ -300,7 +262,7 @@ def test_a_merge_that_finds_nothing_makes_the_version_that_delta_spark_makes(
         merge.whenNotMatchedInsert("false", {"id": "s.id"}).execute()
 
     def program(spark: SparkSession, path: str) -> list[str]:
-        return _who(path, command, spark)
+        return told_by_spark(path, command, spark)
 
     classic, connect = (make_table(tmp_path / name, {}) for name in ("classic", "connect"))
     command(DeltaTable.forPath(spark, classic))
@@ -361,7 +323,7 @@ def test_a_source_with_many_large_tasks_is_left_to_spark(client: Client, tmp_pat
     def program(spark: SparkSession, path: str) -> list[str]:
         text = "SELECT id, repeat(cast(id AS string), 7000000) AS long FROM range(0, 12, 1, 2)"
         merge = merge_of(DeltaTable.forPath(spark, path), text).whenMatchedUpdate(set={"v": "0"})
-        return _who(path, lambda _: merge.execute(), spark)
+        return told_by_spark(path, lambda _: merge.execute(), spark)
 
     path = make_table(tmp_path / "t", {})
     (reason,) = client(program, path)
@@ -406,9 +368,9 @@ def test_files_for_executors_are_left_to_them(client: Client, tmp_path: Path) ->
         kernel_command._LOCAL = kernel_command.re.compile("none")
         try:
             spark.conf.set("spark.pydelta.localOptimizeSize", "1b")
-            few = _who(path, lambda table: table.delete("id = 1"), spark)
+            few = told_by_spark(path, lambda table: table.delete("id = 1"), spark)
             spark.conf.unset("spark.pydelta.localOptimizeSize")
-            return [*few, *_who(path, lambda table: table.delete("id = 2"), spark)]
+            return [*few, *told_by_spark(path, lambda table: table.delete("id = 2"), spark)]
         finally:
             kernel_command._LOCAL = pattern
 

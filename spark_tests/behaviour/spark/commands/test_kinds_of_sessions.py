@@ -14,7 +14,14 @@ from pyspark.sql import functions as F
 import delta_ds
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import DeltaError
-from spark_tests.behaviour.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, state_of
+from spark_tests.behaviour.spark.commands.row_changes import (
+    COMMANDS,
+    LAYOUTS,
+    make_table,
+    only_at_server,
+    state_of,
+    told_by_spark,
+)
 from spark_tests.behaviour.spark.connect_server import (
     Client,
     another_session,
@@ -42,21 +49,39 @@ def _register(spark: SparkSession) -> None:
     delta_ds.register(spark)
 
 
-def run(spark: SparkSession, command: str, path: str) -> None:
-    COMMANDS[command](DeltaTable.forPath(spark, path))
+def _run_whole(spark: SparkSession, command: str, path: str, ours: bool) -> list[str]:
+    """Run a command as one call of the server; why one of others left it to Spark."""
+    from delta_ds.spark.commands import row_commands
+
+    if not ours:
+        return told_by_spark(path, COMMANDS[command], spark)
+    of_the_client = row_commands.DmlExecution
+    try:
+        COMMANDS[command](only_at_server(spark, path))
+    finally:
+        row_commands.DmlExecution = of_the_client  # type: ignore[misc]
+    return []
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_client_of_a_server_leaves_what_a_classic_session_leaves(
-    spark: SparkSession, client: Client, tmp_path: Path, command: str, layout: str
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    client: Client,
+    tmp_path: Path,
+    command: str,
+    layout: str,
 ) -> None:
+    """A server of ours runs a command as its own session would, one of others by the kernel."""
+    ours = request.node.callspec.params["client"] == "server of ours"
     classic, connect = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("classic", "connect"))
-    run(spark, command, classic)
-    client(run, command, connect)
+    COMMANDS[command](DeltaTable.forPath(spark, classic))
+    assert client(_run_whole, command, connect, ours) == []
     left = [state_of(path) for path in (classic, connect)]
-    for each in left:
-        del each["parameters"]  # conditions are texts of plans in one, as they were written in the other
+    if not ours:
+        for each in left:
+            del each["parameters"]  # conditions are texts of plans in one, as they were written in the other
     assert left[0] == left[1]
 
 
