@@ -42,7 +42,7 @@ in_turn = for target in $(1); do done="$$done $$target"; set -- $(1); \
 	$(MAKE) --no-print-directory $$target || exit 1; done
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test test-long lint types docs test-quick test-fast test-browser test-spark test-spark-short test-spark-long test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java test-orchestrators test-airflow test-dagster test-kedro try-image test-clients
+.PHONY: help setup quickstart format check test test-long lint types docs test-quick test-fast test-patient test-browser test-spark test-spark-short test-spark-long test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check sbom tested-versions wheel bench bench-compare clean check-python check-java test-orchestrators test-airflow test-dagster test-kedro try-image test-clients
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,7 +62,7 @@ test: check-java $(VENV)/.dev ## Before a pull request: style, types, and each b
 	@$(call in_turn,lint types test-quick test-browser test-spark-short)
 
 test-long: check-java $(VENV)/.dev ## The rest of what CI runs: laws in full, emulated stores, the wheel, the same behaviour of every kind of session, type and table
-	@$(call in_turn,test-fast test-emulated wheel test-spark-long)
+	@$(call in_turn,test-patient test-emulated wheel test-spark-long)
 
 lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/, plain English
 	$(BIN)/ruff format --check --quiet .
@@ -83,6 +83,9 @@ test-quick: $(VENV)/.dev ## Tests without Java that are quick, and laws on fewer
 
 test-fast: $(VENV)/.dev ## All tests that need no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(NO_JVM)" $(ENDS) $(ARGS)
+
+test-patient: $(VENV)/.dev ## Those of them that `make test-quick` leaves out, or tries on fewer examples
+	$(BIN)/python -m pytest -n $(WORKERS) -m "$(NO_JVM) and not_quick" $(ENDS) $(ARGS)
 
 test-browser: $(VENV)/.dev ## The page of `pydelta ui`, and what notebooks show, in a headless Chromium, which Debian's packages bring (root)
 	scripts/install_browser.sh

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parent
+# Races, killed writers and failing storage take their time, however few; of damaged tables a quick run tries some.
+_NOT_QUICK = [
+    ROOT / "spark_tests" / room for room in ("faults/concurrency", "faults/corrupted", "product/benchmarks")
+]
 
 # Python workers do not see the tests' sys.path, only the environment as it was when the JVM started.
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -49,6 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        law = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if (
+            law
+            or item.get_closest_marker("slow")
+            or any(item.path.is_relative_to(room) for room in _NOT_QUICK)
+        ):
+            item.add_marker(pytest.mark.not_quick)
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -1,4 +1,4 @@
-"""A copy of the example table, which tests may damage; the session without what `register` does to it."""
+"""A copy of the example table, which tests may damage; a session that is not registered; servers of Spark Connect."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from spark_tests.behaviour.spark.connect_server import Server, server_of_others, server_of_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,3 +47,20 @@ def no_other_session_stays_registered(request: pytest.FixtureRequest) -> Iterato
     for session in left:
         integration.uninstall(session)
     assert not left, "sessions stay registered: call delta_ds.unregister"
+
+
+@pytest.fixture(scope="session")
+def plain_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server of Spark Connect for the whole run, which knows nothing of this package."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    with server_of_others(tmp_path_factory.mktemp("plain_server")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def our_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One `pydelta serve --connect` for the whole run, for clients that leave nothing in its catalog."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    folder = tmp_path_factory.mktemp("our_server")
+    with server_of_ours(folder) as url:
+        yield Server(url, folder)

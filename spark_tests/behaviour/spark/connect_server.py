@@ -54,6 +54,14 @@ session.stop()
 
 
 @dataclass(frozen=True)
+class Server:
+    """Where clients find a server of Spark Connect, and the folder that it runs in."""
+
+    url: str
+    folder: Path
+
+
+@dataclass(frozen=True)
 class Failure:
     """How a call in the client ended.
 
@@ -96,11 +104,10 @@ class Client:
 
 
 @contextmanager
-def connect_client(folder: Path) -> Iterator[Client]:
-    """Start a server and a client below a folder, and end both."""
-    server_folder, client_folder = folder / "server", folder / "client"
-    for each in (server_folder, client_folder):
-        each.mkdir()
+def server_of_others(folder: Path) -> Iterator[Server]:
+    """Start a server that knows nothing of this package below a folder, and end it."""
+    server_folder = folder / "server"
+    server_folder.mkdir()
     python = make_python(folder / "python")
     port = _free_port()
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
@@ -120,10 +127,16 @@ def connect_client(folder: Path) -> Iterator[Client]:
         assert server.stdout is not None
         started = server.stdout.readline()
         assert started == "ready\n", (folder / "server.log").read_text()[-4000:]
-        with client_of(f"sc://127.0.0.1:{port}", server_folder, client_folder) as client:
-            yield client
+        yield Server(f"sc://127.0.0.1:{port}", server_folder)
         server.stdin.close()
         server.wait(SECONDS)
+
+
+@contextmanager
+def connect_client(server: Server, folder: Path) -> Iterator[Client]:
+    """A client of a server of the run, in a process, folder and session of its own."""
+    with client_of(server.url, server.folder, folder) as client:
+        yield client
 
 
 @contextmanager

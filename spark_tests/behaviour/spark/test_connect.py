@@ -44,6 +44,7 @@ from spark_tests.behaviour.spark.connect_server import (
     DEPENDENCIES,
     ROOT,
     Client,
+    Server,
     another_session,
     closure,
     connect_client,
@@ -58,9 +59,8 @@ OWN = Path("/proc/self/cwd")
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    with connect_client(tmp_path_factory.mktemp("connect")) as started:
+def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with connect_client(plain_server, tmp_path_factory.mktemp("connect")) as started:
         yield started
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import delta_ds
-from spark_tests.behaviour.spark.connect_server import Client, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
 from spark_tests.behaviour.spark.zone_ways import (
     ZONES,
     days_by_way,
@@ -76,9 +76,8 @@ def test_local_times_in_partition_values(session: SparkSession, tmp_path: Path, 
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    with connect_client(tmp_path_factory.mktemp("zones")) as started:
+def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with connect_client(plain_server, tmp_path_factory.mktemp("zones")) as started:
         yield started
 
 

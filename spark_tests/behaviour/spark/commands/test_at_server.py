@@ -21,7 +21,7 @@ from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import (
     TRANSLATED,
     table_of_values,
 )
-from spark_tests.behaviour.spark.connect_server import Client, client_of_ours
+from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
 from spark_tests.full_form import FULL
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
@@ -29,8 +29,8 @@ ZONE = "Europe/Berlin"
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with client_of_ours(tmp_path_factory.mktemp("at_server")) as started:
+def client(our_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with connect_client(our_server, tmp_path_factory.mktemp("at_server")) as started:
         yield started
 
 

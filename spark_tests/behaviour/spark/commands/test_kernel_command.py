@@ -27,16 +27,15 @@ from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import (
     TRANSLATED,
     table_of_values,
 )
-from spark_tests.behaviour.spark.connect_server import Client, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 ZONE = "Europe/Berlin"
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    with connect_client(tmp_path_factory.mktemp("in_kernel")) as started:
+def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with connect_client(plain_server, tmp_path_factory.mktemp("in_kernel")) as started:
         started(_register)
         yield started
 

@@ -25,7 +25,6 @@ from spark_tests.behaviour.spark.commands.row_changes import (
 from spark_tests.behaviour.spark.connect_server import (
     Client,
     another_session,
-    client_of_ours,
     connect_client,
 )
 
@@ -34,14 +33,10 @@ pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 @pytest.fixture(scope="module", params=["plain server", "server of ours"])
 def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    folder = tmp_path_factory.mktemp("connect")
-    if request.param == "plain server":
-        with connect_client(folder) as started:
+    name = "plain_server" if request.param == "plain server" else "our_server"
+    with connect_client(request.getfixturevalue(name), tmp_path_factory.mktemp("kinds")) as started:
+        if request.param == "plain server":
             started(_register)
-            yield started
-        return
-    with client_of_ours(folder) as started:
         yield started
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_ds
 from delta_ds import DeltaLog
 from delta_ds.exceptions import SchemaError, UnsupportedOperationError
-from spark_tests.behaviour.spark.connect_server import Client, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
@@ -24,9 +24,8 @@ USING = TABLE - {(2, "b", 20)} | NEW
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    with connect_client(tmp_path_factory.mktemp("connect")) as started:
+def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with connect_client(plain_server, tmp_path_factory.mktemp("connect")) as started:
         started(lambda spark: bool(delta_ds.register(spark)))
         yield started
 

@@ -15,6 +15,7 @@ import pytest
 import delta_ds
 from spark_tests.behaviour.spark.connect_server import Client, client_of_ours
 from spark_tests.engines.conformance.pandas_on_spark import PROGRAMS, RECORDED, outcome
+from spark_tests.full_form import FULL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,8 +60,9 @@ def _register(spark: SparkSession) -> None:
     delta_ds.register(spark)
 
 
+# Its server is that of one process below, which runs them all.
 @pytest.mark.connect
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", list(PROGRAMS)[:: 1 if FULL else 3])
 def test_a_client_gets_the_same(client: Client, tmp_path: Path, name: str) -> None:
     assert client(outcome, str(tmp_path), name) == _wanted_of_client(name)
 

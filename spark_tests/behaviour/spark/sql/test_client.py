@@ -25,15 +25,14 @@ from delta_ds.exceptions import (
     PredicateError,
     UnsupportedOperationError,
 )
-from spark_tests.behaviour.spark.connect_server import Client, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    with connect_client(tmp_path_factory.mktemp("connect_sql")) as started:
+def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with connect_client(plain_server, tmp_path_factory.mktemp("connect_sql")) as started:
         started(delta_ds.register)
         yield started
 

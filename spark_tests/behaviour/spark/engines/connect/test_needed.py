@@ -27,7 +27,7 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
 )
 from delta_ds.spark.base.query_needs import Needed, bound_filters, needed_of, usable_parts
-from spark_tests.behaviour.spark.connect_server import Client, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -241,9 +241,8 @@ def test_the_cheapest_column_stands_for_none() -> None:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    with connect_client(tmp_path_factory.mktemp("needed")) as started:
+def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with connect_client(plain_server, tmp_path_factory.mktemp("needed")) as started:
         yield started
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import delta_ds
-from spark_tests.behaviour.spark.connect_server import Client, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
 from spark_tests.behaviour.spark.engines.seam.ways import CONNECT, NATIVE, PATHS, PORTABLE, WAYS, outcome
 
 if TYPE_CHECKING:
@@ -35,9 +35,8 @@ def test_of_classic_sessions(session: SparkSession, tmp_path: Path, kind: str, n
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
-    with connect_client(tmp_path_factory.mktemp("behaviour")) as started:
+def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with connect_client(plain_server, tmp_path_factory.mktemp("behaviour")) as started:
         started(_registered)
         yield started
 
