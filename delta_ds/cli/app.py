@@ -11,8 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from delta_ds._version import __version__
-from delta_ds.cli import differences, json_schemas, maintenance, output, rows, streams, tables
-from delta_ds.cli.bench import command as bench
+from delta_ds.cli import bench, differences, json_schemas, maintenance, output, rows, streams, tables
 from delta_ds.cli.ui import command as ui
 from delta_ds.events.formatter import undirected_lines
 from delta_ds.exceptions import DeltaError

@@ -29,9 +29,8 @@ from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.schema import from_spark, quoted
 from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.commands.merge.outcome import row_scope
 from delta_ds.spark.commands.merge.plan import Clause, MergePlan, ResolvedClause
-from delta_ds.spark.commands.merge.rows import Sides
+from delta_ds.spark.commands.merge.rows import Sides, row_scope
 from delta_ds.spark.commands.merge.sides import (
     Side,
     SourceStats,

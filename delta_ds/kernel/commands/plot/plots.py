@@ -79,7 +79,7 @@ class Plots:
             raise InvalidOptionError(
                 f"by of plot.history() is 'time' or 'version', not {by!r}", parameters={"by": by}
             )
-        from delta_ds.kernel.commands.plot.history import draw_history
+        from delta_ds.kernel.commands.plot.layout import draw_history
 
         drawn: _Drawn = draw_history(self._ask(asked.timeline, limit), by, ax)
         return drawn

@@ -33,9 +33,8 @@ from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, 
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, RESULTS_BOUND
-from delta_ds.spark.commands.merge.outcome import Outcome, several_match
 from delta_ds.spark.commands.merge.plan import ResolvedClause
-from delta_ds.spark.commands.merge.rows import Sides
+from delta_ds.spark.commands.merge.rows import Outcome, Sides, several_match
 from delta_ds.spark.commands.merge.sides import Side, has_usable_bounds
 from delta_ds.spark.commands.predicates import bound_alike, demands_on_target
 from delta_ds.spark.commands.resolution.expression_resolution import Scope

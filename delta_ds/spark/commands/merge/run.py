@@ -32,13 +32,6 @@ from delta_ds.spark.commands.merge.by_arrow import (
     kernel_merge,
     merge_by_arrow,
 )
-from delta_ds.spark.commands.merge.outcome import (
-    Outcome,
-    counted,
-    has_subqueries,
-    row_scope,
-    several_match,
-)
 from delta_ds.spark.commands.merge.plan import (
     Clause,
     MergePlan,
@@ -49,11 +42,16 @@ from delta_ds.spark.commands.merge.plan import (
 )
 from delta_ds.spark.commands.merge.rows import (
     CODES,
+    Outcome,
     Sides,
     all_changes,
+    counted,
+    has_subqueries,
     inserted_rows,
     matched_rows,
     new_values,
+    row_scope,
+    several_match,
     unchanged_keys,
     without_places,
 )

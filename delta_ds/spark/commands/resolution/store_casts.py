@@ -41,7 +41,7 @@ from delta_ds.kernel.format.schema.types import (
 )
 from delta_ds.records import dataclass
 from delta_ds.spark.base.schema import to_spark
-from delta_ds.spark.engines.classic.row_casts import may_overflow, overflow
+from delta_ds.spark.engines.classic.projection import may_overflow, overflow
 from delta_ds.spark.errors.row_errors import ReportedValue, error_column
 from delta_ds.spark.session.writes.columns import check_upcast
 

@@ -13,7 +13,6 @@ import typer
 from delta_ds._version import __version__
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Where, Zone, store_options
-from delta_ds.cli.bench.clock import Measurement
 from delta_ds.cli.output import progress_bar
 from delta_ds.kernel.base.card import size_text
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY
@@ -25,6 +24,7 @@ from delta_ds.kernel.storage.store_options import uses_dynamodb
 
 if TYPE_CHECKING:
     from delta_ds.api.delta_log import DeltaLog
+    from delta_ds.cli.bench_measures import Measurement
 
 # --- a folder of its own for what is written, below one that the user gives; it goes when the work is done, or fails
 
@@ -122,7 +122,7 @@ def bench(
     json: Json = False,
 ) -> None:
     """How fast this machine loads, plans, reads and commits on a store, and what takes the time."""
-    from delta_ds.cli.bench import measures
+    from delta_ds.cli import bench_measures as measures
 
     if table is None and scratch is None:
         raise typer.BadParameter("give a TABLE to read, or --scratch FOLDER to write to, or both")
