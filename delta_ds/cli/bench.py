@@ -45,7 +45,7 @@ def scratch_folder(place: str, options: dict[str, str], table: Storage | None) -
     Raises
     ------
     typer.BadParameter
-        The place is no folder, or belongs to a table.
+        The place is not a folder, or belongs to a table.
     StorageError
         Something in the folder could not be deleted afterwards.
     """
@@ -60,7 +60,7 @@ def scratch_folder(place: str, options: dict[str, str], table: Storage | None) -
 
 def _check_place(place: Storage, table: Storage | None) -> None:
     if place.address.scheme == "file" and not os.path.isdir(place.address.path):
-        raise typer.BadParameter(f"{place.url} is no folder", param_hint="--scratch")
+        raise typer.BadParameter(f"{place.url} is not a folder", param_hint="--scratch")
     owner = table.url if table is not None and _lies_in(place, table) else _table_around(place)
     if owner is not None:
         raise typer.BadParameter(

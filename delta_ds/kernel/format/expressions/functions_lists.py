@@ -1,8 +1,8 @@
-"""Functions of arrays and maps on Arrow values, by Spark's names.
+"""Functions of arrays and maps on Arrow values, by Spark's names; also those with lambdas.
 
-Those with lambdas are `exists`, `forall`, `filter` and `transform` of arrays. A lambda is a call of `lambda` on its body
-and the names of its variables; in the body each is a call of `variable` on its name. For evaluation the elements of all
-lists stand below one another, with what the body reads of their rows.
+These are `exists`, `forall`, `filter` and `transform` of arrays. A lambda is a call of `lambda` on its body and the
+names of its variables; in the body each is a call of `variable` on its name. For evaluation the elements of all lists
+stand below one another, with what the body reads of their rows.
 
 Source: Spark, `higherOrderFunctions.scala`.
 """

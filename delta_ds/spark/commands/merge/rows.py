@@ -25,10 +25,10 @@ from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.dml_command import DmlExecution
+from delta_ds.spark.commands.expression_resolution import Scope
 from delta_ds.spark.commands.merge.plan import MergePlan, ResolvedClause
 from delta_ds.spark.commands.merge.sides import as_literal, as_python
-from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.commands.resolution.store_casts import StoreCast
+from delta_ds.spark.commands.store_casts import StoreCast
 from delta_ds.spark.engines.seam.choice import engine_of
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from delta_ds.kernel.format.schema.types import (
     DecimalType,
 )
 from delta_ds.records import dataclass
-from delta_ds.spark.engines.classic.catalyst.nodes import (
+from delta_ds.spark.engines.classic.catalyst_nodes import (
     ARITHMETIC,
     FALSE,
     TRUE,
@@ -43,7 +43,7 @@ from delta_ds.spark.engines.classic.catalyst.nodes import (
     type_json,
     unwrap,
 )
-from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, agrees, constant, data_type, items
+from delta_ds.spark.engines.classic.catalyst_values import OnlySpark, agrees, constant, data_type, items
 
 if TYPE_CHECKING:
     from delta_ds.spark.base.kinds.java_object import JavaObject

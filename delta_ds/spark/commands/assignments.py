@@ -19,7 +19,7 @@ from delta_ds.kernel.format.schema.column_paths import Path, parse_path, show
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.format.schema.types import DataType, StructField, StructType
 from delta_ds.records import dataclass
-from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
+from delta_ds.spark.commands.store_casts import Before, StoreCast
 from delta_ds.spark.engines.seam.expressions import source_text
 
 if TYPE_CHECKING:

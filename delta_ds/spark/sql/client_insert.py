@@ -37,7 +37,7 @@ from delta_ds.spark.session.writes.request import (
     existing_table,
 )
 from delta_ds.spark.session.writes.write import write
-from delta_ds.spark.sql.client.references import Call, with_ctes
+from delta_ds.spark.sql.client_references import Call, with_ctes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from delta_ds.kernel.commands.streaming.offsets import ALL_AVAILABLE, ReadLimits, StreamOffset
-from delta_ds.spark.engines.portable.streaming.reader import DeltaStreamReader
+from delta_ds.spark.engines.portable.stream_reader import DeltaStreamReader
 from delta_ds.spark.errors.translation import with_error_parameters
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delta_ds.spark.sql.client.references import find_references
+from delta_ds.spark.sql.client_references import find_references
 
 P = {"path": "/p"}
 

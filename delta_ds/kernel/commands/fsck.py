@@ -28,7 +28,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.base.arrow_buffers import true_rows
 from delta_ds.kernel.base.work import Phase, Work
-from delta_ds.kernel.commands.fsck.findings import (
+from delta_ds.kernel.commands.fsck_findings import (
     DAMAGED_VECTOR,
     LONG_TAIL,
     MISSING_COMMIT,

@@ -27,15 +27,15 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
 )
 from delta_ds.spark.base.schema import from_spark, quoted, to_spark
-from delta_ds.spark.commands.resolution.assignments import (
+from delta_ds.spark.commands.assignments import (
     assign,
     assigned_names,
     find_target,
     target_path,
     with_defaults,
 )
-from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.commands.resolution.store_casts import StoreCast, can_assign, may_fail
+from delta_ds.spark.commands.expression_resolution import Scope
+from delta_ds.spark.commands.store_casts import StoreCast, can_assign, may_fail
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -47,7 +47,7 @@ from delta_ds.kernel.format.schema.types import (
     DecimalType,
     is_nested,
 )
-from delta_ds.spark.engines.classic.catalyst.nodes import Node
+from delta_ds.spark.engines.classic.catalyst_nodes import Node
 
 # Bytes that are no UTF-8 turn into it on the way to Python; what they were cannot be told any more.
 _REPLACEMENT = "\ufffd"

@@ -37,14 +37,14 @@ from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.row_ids import num_records
-from delta_ds.kernel.transaction.row_level.winning_rows import (
+from delta_ds.kernel.transaction.winning_commit import Conflict, WinningCommit, file_conflict
+from delta_ds.kernel.transaction.winning_rows import (
     WantedRows,
     WinningRows,
     find_moved,
     pieces_of,
     selected,
 )
-from delta_ds.kernel.transaction.winning_commit import Conflict, WinningCommit, file_conflict
 
 if TYPE_CHECKING:
     from delta_ds.conditions.record import ErrorCondition

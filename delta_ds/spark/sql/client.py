@@ -47,8 +47,8 @@ from delta_ds.spark.engines import monkeypatch
 from delta_ds.spark.engines.connect.connect_bridge import ask, open_log
 from delta_ds.spark.session import integration
 from delta_ds.spark.session.writes.request import describe_existing
-from delta_ds.spark.sql.client.insert import insert
-from delta_ds.spark.sql.client.references import Call, find_references, with_ctes
+from delta_ds.spark.sql.client_insert import insert
+from delta_ds.spark.sql.client_references import Call, find_references, with_ctes
 from delta_ds.spark.sql.statements import columns_of, execute
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.commands.fsck.command import check
+from delta_ds.kernel.commands.fsck import check
 from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.storage.log_store import relative_commit_path
 

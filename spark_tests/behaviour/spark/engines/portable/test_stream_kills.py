@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog
 from delta_ds.testing import TableBuilder
-from spark_tests.behaviour.spark.engines.portable.streaming.pipeline_worker import start
+from spark_tests.behaviour.spark.engines.portable.pipeline_worker import start
 from spark_tests.full_form import FULL
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]

@@ -8,7 +8,7 @@ import pytest
 
 from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.format.schema.types import BOOLEAN, INTEGER, LONG, STRING
-from delta_ds.spark.commands.resolution.expression_resolution import Scope
+from delta_ds.spark.commands.expression_resolution import Scope
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.format.options.stream_read import StreamReadOptions
-    from delta_ds.spark.engines.portable.streaming.reader import DeltaStreamReader
+    from delta_ds.spark.engines.portable.stream_reader import DeltaStreamReader
 
 _BATCH = {name.lower() for option in READ_OPTIONS for name in (option.name, *option.aliases)}
 _START = ("startingversion", "startingtimestamp")
@@ -93,9 +93,9 @@ def stream_reader(
 
     reader: type[DeltaStreamReader]
     try:
-        from delta_ds.spark.engines.portable.streaming.spark42_reader import Spark42StreamReader as reader
+        from delta_ds.spark.engines.portable.stream_reader_spark42 import Spark42StreamReader as reader
     except ImportError:
-        from delta_ds.spark.engines.portable.streaming.reader import Spark41StreamReader as reader
+        from delta_ds.spark.engines.portable.stream_reader import Spark41StreamReader as reader
     return reader(begin, schema, tasks_of(options))
 
 

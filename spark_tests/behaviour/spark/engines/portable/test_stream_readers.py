@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType, StructType
 
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
 from delta_ds.spark.engines.portable.source import DeltaSource
-from delta_ds.spark.engines.portable.streaming.reader import DeltaStreamReader, Spark41StreamReader
+from delta_ds.spark.engines.portable.stream_reader import DeltaStreamReader, Spark41StreamReader
 from delta_ds.testing import TableBuilder, metadata_action
 from spark_tests.behaviour.kernel.commands.streaming.streams import IDS, rows, table
 
