@@ -14,7 +14,7 @@ from delta_ds.kernel.base.card import size_text
 from delta_ds.kernel.format.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.commands.fsck.findings import Finding
+    from delta_ds.kernel.commands.fsck_findings import Finding
 
 _COLUMN_SEPARATOR = re.compile(r",(?![^(]*\))")
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
@@ -253,7 +253,7 @@ def fsck(
     json: Json = False,
 ) -> None:
     """Look for damage: missing files, gaps in the log, wrong checkpoints; exit status 1 if there is any."""
-    from delta_ds.kernel.commands.fsck.command import check
+    from delta_ds.kernel.commands.fsck import check
 
     with progress_bar(json):
         found = list(check(open_log(table, option), contents=contents))

@@ -281,13 +281,13 @@ def _register_behind(spark: SparkSession, pushdown: bool | None) -> None:
 
 
 def _install_client() -> None:
-    from delta_ds.spark.sql.client import client
+    from delta_ds.spark.sql import client
 
     client.install()
 
 
 def _uninstall_client() -> None:
-    from delta_ds.spark.sql.client import client
+    from delta_ds.spark.sql import client
 
     client.uninstall()
 
@@ -373,7 +373,7 @@ def _sql_of_jvm(spark: SparkSession, native: Capability) -> Capability:
 
 
 def _sql_of_client(spark: SparkSession) -> Capability:
-    from delta_ds.spark.sql.client.client import server_knows_delta
+    from delta_ds.spark.sql.client import server_knows_delta
 
     if server_knows_delta(spark):
         return Capability(True, "the server's: all of its sessions have a catalog for Delta tables")

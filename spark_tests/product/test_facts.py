@@ -36,7 +36,7 @@ HOMES = {
 # Words that mean something else, too: an action, a field of `commitInfo`, a field of `_last_checkpoint`.
 AMBIGUOUS = {"domainMetadata", "inCommitTimestamp", "v2Checkpoint"}
 # Keywords of SQL are the grammar's, whatever the operation is called in the history.
-GRAMMAR = ("spark/base/sql_grammar/", "spark/sql/client/references.py")
+GRAMMAR = ("spark/base/sql_grammar/", "spark/sql/client_references.py")
 
 _HOME_OF = {name: home for home, names in HOMES.items() for name in names - AMBIGUOUS}
 _LITERAL = re.compile("[\"'](" + "|".join(map(re.escape, _HOME_OF)) + ")[\"']")

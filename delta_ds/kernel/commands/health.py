@@ -154,7 +154,7 @@ def health(log: TableLog, request: OptimizeRequest | None = None, *, files: bool
     found = health_of(snapshot, request or OptimizeRequest())
     if not files:
         return found
-    from delta_ds.kernel.commands.fsck.command import incomplete_files
+    from delta_ds.kernel.commands.fsck import incomplete_files
 
     missing = len(incomplete_files(snapshot))
     reason = f"{missing} files that the log names are missing or of another size"

@@ -41,9 +41,9 @@ from delta_ds.kernel.transaction.append_conflicts import first_of_interest
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, IsolationLevel, Pending, stamp_after
 from delta_ds.kernel.transaction.reads import ReadPredicate, partition_values
-from delta_ds.kernel.transaction.row_level.rebase import check_and_rebase_rows, goes_by_rows
-from delta_ds.kernel.transaction.row_level.winning_rows import WantedRows, pieces_of
+from delta_ds.kernel.transaction.row_level import check_and_rebase_rows, goes_by_rows
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, conflict, file_conflict
+from delta_ds.kernel.transaction.winning_rows import WantedRows, pieces_of
 from delta_ds.records import replace
 
 

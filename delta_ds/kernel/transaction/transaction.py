@@ -34,7 +34,7 @@ from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.storage.uri import canonical_path
-from delta_ds.kernel.transaction import catalog_managed, row_ids, validation
+from delta_ds.kernel.transaction import row_ids, validation
 from delta_ds.kernel.transaction.commit_loop import CommitCourse, build_commit_info, default_engine, publish
 from delta_ds.kernel.transaction.pending import IsolationLevel, Pending, commit_level, stamp, table_level
 from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_predicate
@@ -604,7 +604,7 @@ class Transaction:
         record = operation if isinstance(operation, Operation) else operation_named(operation)
         pending = self._pending(record)
         if self.storage.managed:
-            catalog_managed.complete(pending)
+            validation.complete(pending)
         validation.check_actions(pending)
         self._finished = "has failed"
         try:

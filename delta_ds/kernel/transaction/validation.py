@@ -1,6 +1,9 @@
-"""Checks of a commit before the first attempt, whoever else commits.
+"""Checks of a commit before the first attempt, whoever else commits; what one to a catalog-managed table has to have.
 
-Source: PROTOCOL.md, "Delta Log Entries", "Append-only Tables"; conflict-matrix section 6.
+That is the feature with what it needs, and in-commit timestamps.
+
+Source: PROTOCOL.md, "Delta Log Entries", "Append-only Tables", "Catalog-managed Table Enablement", "Writer Requirements
+for Catalog-managed tables"; conflict-matrix section 6; protocol-checklist CAT-W-03.
 """
 
 from __future__ import annotations
@@ -8,6 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.coordination import (
+    CATALOG_PROPERTY_NEEDED,
+    CATALOG_WANTS_FEATURES,
+    IN_COMMIT_TIMESTAMPS_NEEDED,
+    MANAGED_FEATURE_NEEDED,
+)
 from delta_ds.conditions.iceberg import (
     COMPAT_ADDED_DELETION_VECTOR,
     COMPAT_DELETION_VECTORS_NOT_PURGED,
@@ -31,17 +40,29 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.format import features
-from delta_ds.kernel.format.actions import AddFile, RemoveFile, vector_id
-from delta_ds.kernel.format.features import DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
+from delta_ds.kernel.format.actions import AddFile, Protocol, RemoveFile, vector_id
+from delta_ds.kernel.format.features import (
+    CATALOG_MANAGED,
+    DELETION_VECTORS,
+    DOMAIN_METADATA,
+    FEATURE_READER_VERSION,
+    FEATURE_WRITER_VERSION,
+    FEATURES,
+    IN_COMMIT_TIMESTAMP,
+    ROW_TRACKING,
+    VACUUM_PROTOCOL_CHECK,
+)
 from delta_ds.kernel.format.iceberg_compatibility import (
     check_description,
     enabled_version,
     property_of,
     writes_metadata,
 )
-from delta_ds.kernel.format.operations import CLONE, UPGRADE_UNIFORM
+from delta_ds.kernel.format.operations import CLONE, UNSET_TBLPROPERTIES, UPGRADE_UNIFORM
 from delta_ds.kernel.format.properties import (
     APPEND_ONLY,
+    ENABLE_IN_COMMIT_TIMESTAMPS,
+    FEATURE_PREFIX,
     SYMLINK_MANIFEST_ENABLED,
     UNIVERSAL_FORMAT_ENABLED_FORMATS,
 )
@@ -51,9 +72,12 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.snapshot import Snapshot
+
+_NEEDED = (CATALOG_MANAGED, IN_COMMIT_TIMESTAMP, VACUUM_PROTOCOL_CHECK)
 
 
 def check_actions(pending: Pending) -> None:
@@ -333,3 +357,72 @@ def _staying(snapshot: Snapshot, pending: Pending) -> Iterator[AddFile]:
         for add in add_bodies(table):
             if canonical_path(add["path"], pending.storage) not in gone:
                 yield add
+
+
+def complete(pending: Pending) -> None:
+    """Give a new table of a catalog its features, and keep those and the timestamps of one that is there.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The commit gives up what a catalog-managed table needs; nothing was written.
+    """
+    if pending.snapshot is None and pending.new_protocol is not None:
+        pending.new_protocol = pending.protocol = _managed(pending.new_protocol, pending.storage)
+    _keep_features(pending)
+    _keep_properties(pending)
+    _keep_timestamps(pending)
+
+
+def _managed(protocol: Protocol, storage: Storage) -> Protocol:
+    wanted = {
+        name.removeprefix(FEATURE_PREFIX)
+        for name in storage.new_table_properties()
+        if name.startswith(FEATURE_PREFIX)
+    }
+    if unknown := {name for name in wanted if name not in FEATURES or not FEATURES[name].write}:
+        raise CATALOG_WANTS_FEATURES(table=storage.url, features=sorted(unknown))
+    names = protocol.supported | {feature.name for feature in _NEEDED} | wanted
+    readers = {n for n in names if n in FEATURES and FEATURES[n].needs_reader} | set(
+        protocol.reader_features or ()
+    )
+    return Protocol(FEATURE_READER_VERSION, FEATURE_WRITER_VERSION, frozenset(readers), names)
+
+
+def _keep_features(pending: Pending) -> None:
+    before, new = pending.snapshot, pending.new_protocol
+    if before is None or new is None:
+        return
+    lost = [f.name for f in _NEEDED if before.protocol.supports(f) and not new.supports(f)]
+    if lost:
+        raise MANAGED_FEATURE_NEEDED(feature=lost[0], table=pending.table)
+
+
+def _keep_properties(pending: Pending) -> None:
+    """Give a new table the properties that its catalog wants, and let nothing that replaces metadata lose them."""
+    new = pending.new_metadata
+    if new is None:
+        return
+    if pending.snapshot is None:
+        wanted = pending.storage.new_table_properties()
+        keeps = {name: text for name, text in wanted.items() if not name.startswith(FEATURE_PREFIX)}
+    else:
+        keeps = dict(pending.storage.kept_properties(pending.snapshot.metadata.configuration))
+    for name, text in keeps.items():
+        told = new.configuration.get(name)
+        if (told is not None and told != text) or (told is None and pending.operation == UNSET_TBLPROPERTIES):
+            raise CATALOG_PROPERTY_NEEDED(property=name, value=text, table=pending.table)
+    if any(name not in new.configuration for name in keeps):
+        configuration = {**new.configuration, **keeps}
+        pending.new_metadata = pending.metadata = replace(new, configuration=configuration)
+
+
+def _keep_timestamps(pending: Pending) -> None:
+    new = pending.new_metadata
+    if new is None or pending.state.enabled(IN_COMMIT_TIMESTAMP):
+        return
+    name = ENABLE_IN_COMMIT_TIMESTAMPS.name
+    if name in new.configuration or pending.operation == UNSET_TBLPROPERTIES:
+        raise IN_COMMIT_TIMESTAMPS_NEEDED(table=pending.table, property=name)
+    # Of a table that is new, or that takes the place of one.
+    pending.new_metadata = pending.metadata = replace(new, configuration={**new.configuration, name: "true"})

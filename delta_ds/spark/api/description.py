@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES, DROP_IF_EXISTS
 from delta_ds.kernel.format.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.format.schema.char_varchar import declared_type
-from delta_ds.kernel.transaction.alter import clustering, definitions, identity
+from delta_ds.kernel.transaction.alter import clustering, definitions
 from delta_ds.kernel.transaction.alter import columns as alter_columns
 from delta_ds.kernel.transaction.alter import properties as alter_properties
 from delta_ds.kernel.transaction.alter.change_column import alter_column
@@ -379,7 +379,7 @@ class TableDescription:
         furthest = F.max(name) if step > 0 else F.min(name)
         with delta_errors():
             value = rows.agg(furthest).collect()[0][0]
-        run(log, identity.sync_identity, name, value)
+        run(log, alter_columns.sync_identity, name, value)
 
     # --- constraints and clustering
 

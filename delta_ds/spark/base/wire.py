@@ -52,7 +52,7 @@ _RECORDS = _names(
         "kernel.commands.optimize.reorg": "Description",
         "kernel.commands.optimize.request": "OptimizeRequest OptimizeSettings",
         "kernel.commands.optimize.rewriting": "Bin RewritePlan",
-        "kernel.commands.optimize.zcubes": "ZCubeStats",
+        "kernel.commands.optimize.bins": "ZCubeStats",
         "kernel.commands.optimize.zorder_curve": "ClusteringCurve",
         "kernel.files.read.plan": "FileSlice ReadPlan",
         "kernel.files.rows.checks": "Condition NotNull Length",
@@ -86,10 +86,9 @@ _FUNCTIONS = _names(
     {
         "kernel.transaction.alter.change_column": "alter_column change_columns",
         "kernel.transaction.alter.clustering": "cluster_by",
-        "kernel.transaction.alter.columns": "add_columns drop_columns place_columns rename_column",
+        "kernel.transaction.alter.columns": "add_columns drop_columns place_columns rename_column sync_identity",
         "kernel.transaction.alter.definitions": "drop_constraint",
         "kernel.transaction.alter.create": "create_table",
-        "kernel.transaction.alter.identity": "sync_identity",
         "kernel.transaction.alter.properties": (
             "add_feature_support set_properties unset_properties upgrade_table_protocol"
         ),
@@ -105,7 +104,7 @@ _FUNCTIONS = _names(
         "kernel.commands.health": "health",
         "kernel.commands.optimize.commit": "commit_optimize discard_staged",
         "kernel.commands.restore": "restore",
-        "kernel.commands.upgrade_uniform": "begin_upgrade finish_upgrade",
+        "kernel.commands.optimize.command": "begin_upgrade finish_upgrade",
         "api.delta_log": "DeltaLog.checkpoint DeltaLog.history",
         "kernel.commands.plot.asked": "column_layout skipping timeline",
         "kernel.transaction.write.intent": "has_transaction",

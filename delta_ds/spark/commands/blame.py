@@ -23,7 +23,7 @@ from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_target import DmlTarget
-from delta_ds.spark.commands.predicates import columns_of, predicate_of
+from delta_ds.spark.commands.expression_resolution import columns_of, predicate_of
 from delta_ds.spark.engines.connect import log_calls
 from delta_ds.spark.engines.connect.connect_bridge import ask
 from delta_ds.spark.errors.translation import delta_errors, with_error_parameters

@@ -29,7 +29,7 @@ from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.spark.base.kinds.frames import active, run_tasks, tasks_counted
 from delta_ds.spark.base.session_conf import is_little
 from delta_ds.spark.commands.dml_target import DmlTarget, end_if_explained
-from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
+from delta_ds.spark.engines.classic.catalyst_values import OnlySpark
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.redaction import redacted
 from delta_ds.spark.commands.by_arrow import positions
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows
-from delta_ds.spark.commands.predicates import (
+from delta_ds.spark.commands.expression_resolution import (
+    Scope,
     are_functions_of_rows,
     bound_alike,
     evaluable,
@@ -26,9 +27,8 @@ from delta_ds.spark.commands.predicates import (
     predicate_of,
     reads_only,
 )
-from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.row_commands import run_at_server, run_command
-from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
+from delta_ds.spark.engines.classic.catalyst_values import OnlySpark
 from delta_ds.spark.engines.seam.expressions import Resolved
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.commands.by_arrow import ByArrow, rewrite_files, staging
 from delta_ds.spark.commands.dml_target import DmlTarget, begin_explained, end_if_explained
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
+from delta_ds.spark.engines.classic.catalyst_values import OnlySpark
 from delta_ds.spark.engines.seam.shipping import bring_package
 
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ from delta_ds.kernel.transaction.write.finish import write_parameters
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base.schema import from_spark, quoted
 from delta_ds.spark.commands.dml_command import DmlExecution
+from delta_ds.spark.commands.expression_resolution import Scope, demands_on_target, keys_of
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.commands.merge.outcome import row_scope
 from delta_ds.spark.commands.merge.plan import Clause, MergePlan, ResolvedClause
-from delta_ds.spark.commands.merge.rows import Sides
+from delta_ds.spark.commands.merge.rows import Sides, row_scope
 from delta_ds.spark.commands.merge.sides import (
     Side,
     SourceStats,
@@ -40,8 +40,6 @@ from delta_ds.spark.commands.merge.sides import (
     materialize_source,
     source_stats,
 )
-from delta_ds.spark.commands.predicates import demands_on_target, keys_of
-from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.engines.seam.expressions import Resolved
 
 if TYPE_CHECKING:

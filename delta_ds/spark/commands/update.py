@@ -18,20 +18,20 @@ from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.format import operations
 from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.commands.assignments import assign, assigned_names, target_path, with_defaults
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows
-from delta_ds.spark.commands.predicates import (
+from delta_ds.spark.commands.expression_resolution import (
+    Scope,
     are_functions_of_rows,
     evaluable,
     finder_of,
     new_value_of,
     predicate_of,
 )
-from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, target_path, with_defaults
-from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.row_commands import run_at_server, run_command
-from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
+from delta_ds.spark.commands.store_casts import StoreCast
+from delta_ds.spark.engines.classic.catalyst_values import OnlySpark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -34,7 +34,7 @@ from delta_ds.spark.base.table_names import (
 )
 from delta_ds.spark.engines import monkeypatch
 from delta_ds.spark.engines.portable.source import DeltaSource
-from delta_ds.spark.engines.portable.streaming.resolve_source import (
+from delta_ds.spark.engines.portable.stream_source import (
     STREAM_MARK,
     columns_of,
     mark,

@@ -56,8 +56,8 @@ from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.client_calls import answer_call
 from delta_ds.spark.sql.create import check_layout, create_like, create_table
 from delta_ds.spark.sql.dml import insert
+from delta_ds.spark.sql.show import changes_plan, feed_of_name
 from delta_ds.spark.sql.statements import columns_of, execute
-from delta_ds.spark.sql.table_changes import changes_plan, feed_of_name
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

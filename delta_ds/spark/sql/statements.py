@@ -27,8 +27,8 @@ from delta_ds.exceptions import DeltaError, NotADeltaTableError, UnsupportedOper
 from delta_ds.kernel.commands import clone as clones
 from delta_ds.kernel.commands import restore as restores
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS
+from delta_ds.kernel.commands.optimize.command import begin_upgrade, finish_upgrade
 from delta_ds.kernel.commands.optimize.request import FULL, UPGRADE
-from delta_ds.kernel.commands.upgrade_uniform import begin_upgrade, finish_upgrade
 from delta_ds.kernel.format.operations import OPTIMIZE, REORG, RESTORE
 from delta_ds.kernel.format.options.settings import RETENTION_IGNORED
 from delta_ds.kernel.format.schema.types import StructType

@@ -14,8 +14,8 @@ import pytest
 
 from delta_ds import DeltaLog
 from delta_ds.__main__ import main
-from delta_ds.cli.bench import measures
-from delta_ds.cli.bench.clock import Measurement, WatchedStorage, quantile
+from delta_ds.cli import bench_measures as measures
+from delta_ds.cli.bench_measures import Measurement, WatchedStorage, quantile
 from delta_ds.kernel.storage.open import open_storage
 
 SALES = Path(__file__).resolve().parents[3] / "examples" / "data" / "sales"

@@ -32,7 +32,7 @@ from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.dml.file_rewrite import rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import plan_dml, plan_file_rewrite
 from delta_ds.kernel.commands.drop_feature import drop_feature_support
-from delta_ds.kernel.commands.fsck.command import check
+from delta_ds.kernel.commands.fsck import check
 from delta_ds.kernel.commands.health import health
 from delta_ds.kernel.commands.maintain import generate, maintain
 from delta_ds.kernel.commands.optimize.auto_compact import auto_compact

@@ -10,7 +10,7 @@ import pytest
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError, NotADeltaTableError, UnsupportedFeatureError
-from delta_ds.kernel.commands.fsck.command import check
+from delta_ds.kernel.commands.fsck import check
 from spark_tests.faults.corrupted import damage
 from spark_tests.faults.corrupted.every_command import bounded
 from spark_tests.faults.corrupted.templates import KINDS, copy_of

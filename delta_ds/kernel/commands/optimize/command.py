@@ -1,7 +1,15 @@
-"""OPTIMIZE in one process, without Spark: one thread a bin."""
+"""OPTIMIZE in one process, without Spark: one thread a bin; REORG TABLE ... APPLY (UPGRADE UNIFORM (...)).
+
+The latter makes a table one that readers of Iceberg read, in three steps, each of which may be the last one if
+something fails; run again, it goes on from there. The properties come first, so that whatever others write from then
+on complies; then the files from before are written anew; then the metadata of Iceberg is written with every commit.
+
+Source: delta-spark, `ReorgTableForUpgradeUniformHelper`, `DeltaUpgradeUniformOperation`.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -9,29 +17,47 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from delta_ds.conditions.iceberg import COMPAT_VERSION_NOT_SUPPORTED
 from delta_ds.kernel.base.environment import scratch_folder
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
-from delta_ds.kernel.commands.optimize.request import OptimizeRequest
+from delta_ds.kernel.commands.optimize.request import UPGRADE, OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_files
 from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
 from delta_ds.kernel.format.actions import AddFile
-from delta_ds.kernel.format.operations import OPTIMIZE
+from delta_ds.kernel.format.iceberg_compatibility import (
+    ICEBERG,
+    check_installed,
+    enabled_version,
+    of_new_table,
+    property_of,
+    writes_metadata,
+)
+from delta_ds.kernel.format.operations import OPTIMIZE, UPGRADE_UNIFORM
+from delta_ds.kernel.format.properties import (
+    COLUMN_MAPPING_MODE,
+    ENABLE_DELETION_VECTORS,
+    UNIVERSAL_FORMAT_ENABLED_FORMATS,
+)
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.storage.store_errors import NOTHING_COMMITTED, cannot_write
-from delta_ds.records import dataclass
+from delta_ds.kernel.transaction.alter.properties import set_properties
+from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.table_log import TableLog
 
-
 # Bins of so many bytes of files together are arranged along a curve at a time.
 _HELD_BYTES = 1 << 30
+
+
+VERSIONS = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +252,60 @@ def _write_outputs(
         for number, paths in enumerate(pieces)
     ]
     return _all_or_none(plan.storage, outputs, at_a_time)
+
+
+def upgrade_uniform(log: TableLog, version: int) -> int:
+    """Turn on Iceberg compatibility and UniForm; files that do not comply are written anew in this process.
+
+    Parameters
+    ----------
+    log
+        The table.
+    version
+        Of Iceberg compatibility: 1 or 2.
+
+    Returns
+    -------
+    int
+        How many files were written anew.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        There is no such version, the table cannot have it, or pyiceberg is missing.
+    DeltaConcurrentModificationException
+        Another commit got in the way. What was committed until then stays; run it again.
+    """
+    begin_upgrade(log, version)
+    result = optimize(log, OptimizeRequest(kind=UPGRADE))
+    finish_upgrade(log)
+    return cast("int", result.metrics["numFilesRemoved"])
+
+
+def begin_upgrade(log: TableLog, version: int) -> None:
+    """The first step of `upgrade_uniform`: the properties of the table, where it has others."""
+    if version not in VERSIONS:
+        raise COMPAT_VERSION_NOT_SUPPORTED(table=log.storage.url, version=version, maxVersion=max(VERSIONS))
+    check_installed(log.storage.url)
+    txn = log.start_transaction()
+    if enabled_version(txn.table_state) == version:
+        return
+    before = txn.metadata.configuration
+    wanted = {property_of(version).name: "true"}
+    wanted |= {
+        p.name: "false" for p in map(property_of, VERSIONS) if p.name in before and p.name not in wanted
+    }
+    if COLUMN_MAPPING_MODE.of(before) == "none":
+        wanted[COLUMN_MAPPING_MODE.name] = "name"
+    wanted[ENABLE_DELETION_VECTORS.name] = "false"
+    new = replace(txn.metadata, configuration=of_new_table({**before, **wanted}))
+    txn.set_table_state(with_metadata(txn.table_state, new, upgrade=True))
+    txn.commit(UPGRADE_UNIFORM, {"properties": json.dumps(wanted, separators=(",", ":"))})
+
+
+def finish_upgrade(log: TableLog) -> None:
+    """The last step of `upgrade_uniform`: the metadata of Iceberg, from now on with every commit."""
+    properties = log.open_snapshot().properties
+    if not writes_metadata(properties):
+        formats = [*UNIVERSAL_FORMAT_ENABLED_FORMATS.of(properties), ICEBERG]
+        set_properties(log, {UNIVERSAL_FORMAT_ENABLED_FORMATS.name: ",".join(formats)})

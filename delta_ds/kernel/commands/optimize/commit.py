@@ -17,11 +17,11 @@ from delta_ds.events.commands import OPTIMIZE_COMMITS_AGAIN
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.base.arrow_buffers import texts, true_rows
 from delta_ds.kernel.commands.dml.commit import discard_folder
+from delta_ds.kernel.commands.optimize.bins import ZCubeStats, columns_text
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.reorg import Description
 from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, partition_predicate
 from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
-from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats, columns_text
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
 from delta_ds.kernel.files.read.plan import vector_descriptor
 from delta_ds.kernel.format import operations

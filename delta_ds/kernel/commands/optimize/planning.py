@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import field_of, integers, numbers
 from delta_ds.kernel.base.nested_arrays import array_of_values
-from delta_ds.kernel.commands.optimize import bins, zcubes
+from delta_ds.kernel.commands.optimize import bins
+from delta_ds.kernel.commands.optimize.bins import ZCubeStats
 from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
 from delta_ds.kernel.commands.optimize.request import (
     FULL,
@@ -26,7 +27,6 @@ from delta_ds.kernel.commands.optimize.request import (
     zorder_columns,
 )
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
-from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, ClusteringCurve, Numbers
 from delta_ds.kernel.files.read.plan import FileSlice, file_slices
 from delta_ds.kernel.files.scan.scan import Scan
@@ -204,8 +204,8 @@ def _places(
     settings = request.settings
     target = file_size(snapshot.metadata.configuration, request)
     if curve is not None and curve.kind == HILBERT:
-        cubes = zcubes.zcubes_of(snapshot, [show(path) for path in curve.columns])
-        taken, zcube_counts = zcubes.choose_files(cubes, sizes, settings.min_cube_size, request.kind == FULL)
+        cubes = bins.zcubes_of(snapshot, [show(path) for path in curve.columns])
+        taken, zcube_counts = bins.choose_files(cubes, sizes, settings.min_cube_size, request.kind == FULL)
         most = max(settings.target_cube_size, settings.min_cube_size)
         return [taken[b] for b in bins.pack_bins(sizes[taken], partitions[taken], most)], zcube_counts
     if curve is not None:
@@ -234,7 +234,7 @@ def _bins(
     if curve is None:
         if request.kind not in REORG or not snapshot.clustering_columns:
             return tuple(Bin(group) for group in groups)
-        tags_and_providers = zcubes.kept_tags(snapshot, [group[0].path for group in groups])
+        tags_and_providers = bins.kept_tags(snapshot, [group[0].path for group in groups])
         return tuple(
             Bin(group, None, tags, provider)
             for group, (tags, provider) in zip(groups, tags_and_providers, strict=True)
@@ -246,8 +246,8 @@ def _bins(
         Bin(
             group,
             max(1, sum(piece.size for piece in group) // target),
-            zcubes.new_tags(columns) if clustered else {},
-            zcubes.PROVIDER if clustered else None,
+            bins.new_tags(columns) if clustered else {},
+            bins.PROVIDER if clustered else None,
         )
         for group in groups
     )

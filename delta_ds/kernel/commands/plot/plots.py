@@ -79,7 +79,7 @@ class Plots:
             raise InvalidOptionError(
                 f"by of plot.history() is 'time' or 'version', not {by!r}", parameters={"by": by}
             )
-        from delta_ds.kernel.commands.plot.history import draw_history
+        from delta_ds.kernel.commands.plot.pictures import draw_history
 
         drawn: _Drawn = draw_history(self._ask(asked.timeline, limit), by, ax)
         return drawn
@@ -126,7 +126,7 @@ class Plots:
         if isinstance(versions, Sequence) and not versions:
             raise InvalidOptionError("versions of plot.layout() is empty", parameters={"versions": []})
         wanted = versions if isinstance(versions, Sequence) else [versions]
-        from delta_ds.kernel.commands.plot.layout import draw_layout
+        from delta_ds.kernel.commands.plot.pictures import draw_layout
 
         zone = self._timezone()
         drawn: _Drawn = draw_layout(
@@ -167,7 +167,7 @@ class Plots:
         ['sales, version 7: 6 of 18 files to read (33%)', "country = 'DE'"]
         """
         _need_matplotlib("skipping")
-        from delta_ds.kernel.commands.plot.skipping import draw_skipping
+        from delta_ds.kernel.commands.plot.pictures import draw_skipping
 
         drawn: _Drawn = draw_skipping(self._ask(asked.skipping, predicate, version, self._timezone()), ax)
         return drawn

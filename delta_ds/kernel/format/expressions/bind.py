@@ -211,7 +211,7 @@ def _has_lambda(node: Expression) -> bool:
 
 def _bind_lambda(node: Call, container: Expression, scope: BindScope) -> Call:
     """A call with a lambda, over the array that it is to be called for."""
-    from delta_ds.kernel.format.expressions.higher_order import NAMES, result_type, variable_types
+    from delta_ds.kernel.format.expressions.functions_lists import NAMES, result_type, variable_types
 
     function = node.args[1]
     assert isinstance(function, Call)

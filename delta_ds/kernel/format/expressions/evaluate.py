@@ -164,7 +164,7 @@ def _steps(node: Cast | Call, batch: pa.RecordBatch, failing: frozenset[int]) ->
         assert node.child.type is not None
         return cast_value(child, node.child.type, node.type, node.safe, node.timezone)
     if node.name == "variable" and isinstance(node.args[0], Literal):
-        from delta_ds.kernel.format.expressions.higher_order import variable_column
+        from delta_ds.kernel.format.expressions.functions_lists import variable_column
 
         return batch.column(variable_column(str(node.args[0].value)))
     choice = _CHOICES.get(node.name)
@@ -293,7 +293,7 @@ def _in(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
 
 
 def _higher_order(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
-    from delta_ds.kernel.format.expressions.higher_order import evaluate_call
+    from delta_ds.kernel.format.expressions.functions_lists import evaluate_call
 
     return evaluate_call(node, batch, failing)
 

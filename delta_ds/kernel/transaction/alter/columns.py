@@ -1,9 +1,9 @@
-"""Add, rename and drop columns.
+"""Add, rename and drop columns; SYNC IDENTITY: let an identity column go on behind the values that its rows have.
 
 Names of existing columns are written as in Spark SQL (`s.a`, `` `a.b` ``, `l.element.x`), new names are plain.
 
-Source: delta-spark, `AlterTableAddColumnsDeltaCommand`, `AlterTableChangeColumnDeltaCommand` and
-`AlterTableDropColumnsDeltaCommand`.
+Source: delta-spark, `AlterTableAddColumnsDeltaCommand`, `AlterTableChangeColumnDeltaCommand`,
+`AlterTableDropColumnsDeltaCommand` and `IdentityColumn.syncIdentity`; protocol-checklist section 29.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from delta_ds.conditions.columns import (
     DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA,
     FIELD_ALREADY_EXISTS,
     FIELD_NOT_FOUND,
+    IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
     UNSUPPORTED_DROP_CLUSTERING_COLUMN,
     UNSUPPORTED_DROP_COLUMN,
     UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE,
@@ -28,7 +29,7 @@ from delta_ds.conditions.record import ADD_COLUMNS_OPTIONS, ErrorCondition
 from delta_ds.conditions.schema import COLUMN_DROPPED_TWICE, NOT_ONE_COLUMN
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.format.expressions.dependents import check_unused
-from delta_ds.kernel.format.operations import ADD_COLUMNS, DROP_COLUMNS, RENAME_COLUMN
+from delta_ds.kernel.format.operations import ADD_COLUMNS, CHANGE_COLUMN, DROP_COLUMNS, RENAME_COLUMN
 from delta_ds.kernel.format.schema import column_mapping
 from delta_ds.kernel.format.schema.char_varchar import declared_type, with_declared_type
 from delta_ds.kernel.format.schema.column_paths import (
@@ -40,18 +41,25 @@ from delta_ds.kernel.format.schema.column_paths import (
     resolve,
     show,
 )
-from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT
+from delta_ds.kernel.format.schema.field_metadata import (
+    CURRENT_DEFAULT,
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
 from delta_ds.kernel.format.schema.types import STRING, DataType, StructField, StructType, walk
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.kernel.transaction.alter.schema_change import (
     SchemaChange,
     commit,
+    commit_if_needed,
     field_in_history,
     is_within,
     with_schema,
     with_statistics_columns,
 )
+from delta_ds.kernel.transaction.append_conflicts import IDENTITY_TAG
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -331,3 +339,65 @@ def _check_layout(state: TableState, paths: Sequence[Path]) -> None:
 def _need_mapping(state: TableState, refusal: ErrorCondition[UnsupportedOperationError]) -> None:
     if state.mapping_mode == "none":
         raise refusal(table=state.table)
+
+
+def identity_step(state: TableState, column: str) -> int:
+    """The distance of neighbouring values of an identity column.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The column is no identity column.
+    """
+    path, field = resolve(state.schema, parse_path(column), state.table)
+    if len(path) > 1 or IDENTITY_STEP not in field.metadata:
+        raise IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN(table=state.table, column=column)
+    return int(field.metadata[IDENTITY_STEP])
+
+
+def sync_identity(log: TableLog, column: str, furthest: int | None) -> int | None:
+    """Set the high water mark of an identity column by the values that are there.
+
+    Parameters
+    ----------
+    column
+        As Spark SQL writes it.
+    furthest
+        The highest value of the column, the lowest where it counts down; None: there is none.
+
+    Returns
+    -------
+    int or None
+        The version committed; None where the mark is there already, or there are no values.
+    """
+    return commit_if_needed(log, lambda state: _plan_sync(state, column, furthest))
+
+
+def _plan_sync(state: TableState, column: str, furthest: int | None) -> SchemaChange | None:
+    step = identity_step(state, column)
+    path, field = resolve(state.schema, parse_path(column), state.table)
+    if furthest is None:
+        return None
+    start = int(field.metadata[IDENTITY_START])
+    # The value of the sequence that is not before any that is there; none of before the start.
+    steps = -((start - furthest) // step) if (furthest - start) * step > 0 else 0
+    if steps < 0 or (furthest - start) * step < 0:
+        return None
+    mark = start + steps * step
+    before = field.metadata.get(IDENTITY_HIGH_WATER_MARK)
+    if before == mark or (before is not None and (int(before) - mark) * step > 0):
+        return None
+    synced = replace(field, metadata={**field.metadata, IDENTITY_HIGH_WATER_MARK: mark})
+
+    def with_mark(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
+        return tuple(synced if one.name == field.name else one for one in fields)
+
+    schema = replace_fields(state.schema, (), with_mark)
+    # The history of delta-spark has the column as it was before.
+    return SchemaChange(
+        with_schema(state.metadata, schema),
+        CHANGE_COLUMN,
+        {"column": field_in_history(path, field)},
+        tags={IDENTITY_TAG: "true"},
+        reads_rows=True,
+    )

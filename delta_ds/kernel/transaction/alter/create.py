@@ -49,7 +49,6 @@ from delta_ds.kernel.format.properties import (
 )
 from delta_ds.kernel.format.schema.column_mapping import mapping_mode, strip, transform_fields
 from delta_ds.kernel.format.schema.column_paths import parse_path, show
-from delta_ds.kernel.format.schema.new_schema import check_new_schema
 from delta_ds.kernel.format.schema.types import StructType, schema_to_json
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY
@@ -58,7 +57,7 @@ from delta_ds.kernel.transaction.alter import clustering
 from delta_ds.kernel.transaction.alter.definitions import check_columns, check_constraint
 from delta_ds.kernel.transaction.alter.properties import PropertyInputs, parse_properties
 from delta_ds.kernel.transaction.alter.protocol import minimal_protocol, weakest_protocol
-from delta_ds.kernel.transaction.alter.table_metadata import finalize_metadata
+from delta_ds.kernel.transaction.alter.table_metadata import check_new_schema, finalize_metadata
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ from delta_ds.kernel.format.schema.char_varchar import declared_lengths, declare
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.format.schema.evolution import can_widen, record_changes, without_changes
 from delta_ds.kernel.format.schema.field_metadata import CURRENT_DEFAULT, EXISTS_DEFAULT, IDENTITY_PREFIX
-from delta_ds.kernel.format.schema.new_schema import check_new_schema
 from delta_ds.kernel.format.schema.types import (
     VOID,
     ArrayType,
@@ -40,7 +39,7 @@ from delta_ds.kernel.format.schema.types import (
 )
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.transaction.alter.clustering import resolve_columns
-from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
+from delta_ds.kernel.transaction.alter.table_metadata import check_new_schema, with_metadata
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from delta_ds.kernel.format.iceberg_compatibility import check_installed
 from delta_ds.kernel.format.properties import COLUMN_MAPPING_MAX_ID, DELETED_FILE_RETENTION
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import ICEBERG_METADATA
+from delta_ds.kernel.transaction.iceberg.data_files import DataFiles
 from delta_ds.kernel.transaction.iceberg.description import (
     iceberg_schema,
     location_of,
@@ -26,7 +27,6 @@ from delta_ds.kernel.transaction.iceberg.description import (
     partition_spec,
     resolved_location,
 )
-from delta_ds.kernel.transaction.iceberg.entries import DataFiles
 from delta_ds.kernel.transaction.iceberg.snapshots import LogChanges, changes_between
 from delta_ds.kernel.transaction.iceberg.storage_io import (
     FOLDER,

@@ -28,15 +28,6 @@ from delta_ds.kernel.format.schema.evolution import (
     reuse_column_ids,
 )
 from delta_ds.kernel.format.schema.field_metadata import OWN_VALUES
-from delta_ds.kernel.format.schema.new_schema import (
-    check_names,
-    check_new_schema,
-    check_partitioning,
-    check_reserved,
-    check_void,
-    partition_column_not_found,
-    partition_columns_of,
-)
 from delta_ds.kernel.format.schema.types import (
     VOID,
     ArrayType,
@@ -47,6 +38,15 @@ from delta_ds.kernel.format.schema.types import (
     walk,
 )
 from delta_ds.kernel.format.table_state import TableState
+from delta_ds.kernel.transaction.alter.table_metadata import (
+    check_names,
+    check_new_schema,
+    check_partitioning,
+    check_reserved,
+    check_void,
+    partition_column_not_found,
+    partition_columns_of,
+)
 
 __all__ = ["check_first_write", "check_new_schema", "check_write", "data_schema", "partition_columns_of"]
 

@@ -38,7 +38,7 @@ from delta_ds.kernel.format.schema.types import (
 )
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.base.schema import from_spark, quoted
-from delta_ds.spark.commands.resolution.store_casts import stored_value
+from delta_ds.spark.commands.store_casts import stored_value
 from delta_ds.spark.engines.net_changes import comparable_value
 from delta_ds.spark.errors.row_errors import ReportedValue, error_column
 

@@ -33,23 +33,21 @@ from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, 
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, RESULTS_BOUND
-from delta_ds.spark.commands.merge.outcome import Outcome, several_match
+from delta_ds.spark.commands.expression_resolution import Scope, bound_alike, demands_on_target
 from delta_ds.spark.commands.merge.plan import ResolvedClause
-from delta_ds.spark.commands.merge.rows import Sides
+from delta_ds.spark.commands.merge.rows import Outcome, Sides, several_match
 from delta_ds.spark.commands.merge.sides import Side, has_usable_bounds
-from delta_ds.spark.commands.predicates import bound_alike, demands_on_target
-from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.engines.classic.catalyst.values import OnlySpark, cast_alike
+from delta_ds.spark.engines.classic.catalyst_values import OnlySpark, cast_alike
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+    from delta_ds.spark.commands.assignments import Assignment
     from delta_ds.spark.commands.by_arrow import ByArrow
     from delta_ds.spark.commands.dml_command import DmlExecution
     from delta_ds.spark.commands.dml_target import DmlTarget
-    from delta_ds.spark.commands.resolution.assignments import Assignment
 
 # Of so many source rows at most the keys are named one by one for checks of conflicts.
 _MOST_KEYS = 10_000

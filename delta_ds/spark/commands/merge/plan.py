@@ -28,10 +28,10 @@ from delta_ds.kernel.format.schema.types import (
 )
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.records import dataclass, field
+from delta_ds.spark.commands.assignments import Assignment, align, find_target, target_path
+from delta_ds.spark.commands.expression_resolution import SEARCH_CONDITION, Scope
 from delta_ds.spark.commands.merge.sides import Side
-from delta_ds.spark.commands.resolution.assignments import Assignment, align, find_target, target_path
-from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
-from delta_ds.spark.commands.resolution.store_casts import StoreCast
+from delta_ds.spark.commands.store_casts import StoreCast
 from delta_ds.spark.engines.seam.choice import engine_of
 from delta_ds.spark.engines.seam.expressions import Context, ResolutionCache, Resolved
 

@@ -25,19 +25,13 @@ from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZ
 from delta_ds.spark.commands.by_arrow import ByArrow, lost_rows
 from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.dml_target import DmlTarget, end_if_explained
+from delta_ds.spark.commands.expression_resolution import demands_on_target, keys_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.by_arrow import (
     Matches,
     computed_source,
     kernel_merge,
     merge_by_arrow,
-)
-from delta_ds.spark.commands.merge.outcome import (
-    Outcome,
-    counted,
-    has_subqueries,
-    row_scope,
-    several_match,
 )
 from delta_ds.spark.commands.merge.plan import (
     Clause,
@@ -49,11 +43,16 @@ from delta_ds.spark.commands.merge.plan import (
 )
 from delta_ds.spark.commands.merge.rows import (
     CODES,
+    Outcome,
     Sides,
     all_changes,
+    counted,
+    has_subqueries,
     inserted_rows,
     matched_rows,
     new_values,
+    row_scope,
+    several_match,
     unchanged_keys,
     without_places,
 )
@@ -64,10 +63,9 @@ from delta_ds.spark.commands.merge.sides import (
     materialize_source,
     source_stats,
 )
-from delta_ds.spark.commands.predicates import demands_on_target, keys_of
-from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.commands.row_commands import run_at_server, run_command
-from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
+from delta_ds.spark.commands.store_casts import StoreCast
+from delta_ds.spark.engines.classic.catalyst_values import OnlySpark
 from delta_ds.spark.engines.seam.expressions import ResolutionCache
 
 if TYPE_CHECKING:

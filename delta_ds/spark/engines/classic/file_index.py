@@ -29,18 +29,18 @@ from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.session_kind import answers_jvm
 from delta_ds.spark.base.session_conf import time_zone
 from delta_ds.spark.engines.classic.columns import ScanColumns, spark_schema
-from delta_ds.spark.engines.classic.file_listing import (
+from delta_ds.spark.engines.classic.hadoop import (
     BASE_ROW_ID,
     DELETED,
     FILE_NUMBER,
     ROW_VERSION,
     FileGroups,
+    check_found_names,
     group_files,
     hidden_values,
     list_files,
     path_bytes,
 )
-from delta_ds.spark.engines.classic.hadoop import check_found_names
 from delta_ds.spark.engines.classic.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.engines.classic.snapshot_isolation import made_ms
 from delta_ds.spark.engines.large_tables import is_large, matching_files
@@ -281,7 +281,7 @@ class DeltaFileIndex:
         self, partition_filters: JavaObject, data_filters: JavaObject, zone: str
     ) -> Expression | None:
         """What of the filters of a scan files can be skipped by."""
-        from delta_ds.spark.engines.classic.catalyst.filters import translate
+        from delta_ds.spark.engines.classic.catalyst_filters import translate
 
         translated = [
             part

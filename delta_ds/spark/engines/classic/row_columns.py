@@ -44,8 +44,17 @@ from delta_ds.records import replace
 from delta_ds.spark.base.schema import from_spark, quoted
 from delta_ds.spark.engines.classic.columns import spark_schema
 from delta_ds.spark.engines.classic.jvm import GeneratesNumbers, Jvm, NotNative
-from delta_ds.spark.engines.classic.projection import CastTo, ColumnAt, Guarded, Projected, project
-from delta_ds.spark.engines.classic.row_casts import Caster, may_overflow, overflow, type_json
+from delta_ds.spark.engines.classic.projection import (
+    Caster,
+    CastTo,
+    ColumnAt,
+    Guarded,
+    Projected,
+    may_overflow,
+    overflow,
+    project,
+    type_json,
+)
 from delta_ds.spark.engines.classic.row_conditions import Rule, rules
 from delta_ds.spark.engines.classic.sql_clauses import Analyst, columns_of
 from delta_ds.spark.errors.row_errors import error_column

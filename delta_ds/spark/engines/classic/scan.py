@@ -13,8 +13,15 @@ from delta_ds.kernel.storage.store_options import is_hadoop_setting
 from delta_ds.spark.base.schema import quoted
 from delta_ds.spark.engines.classic.columns import ScanColumns, scan_columns
 from delta_ds.spark.engines.classic.file_index import DeltaFileIndex
-from delta_ds.spark.engines.classic.file_listing import BASE_ROW_ID, DELETED, FILE_NUMBER, ROW_VERSION
-from delta_ds.spark.engines.classic.hadoop import check_names, hadoop_root, local_root
+from delta_ds.spark.engines.classic.hadoop import (
+    BASE_ROW_ID,
+    DELETED,
+    FILE_NUMBER,
+    ROW_VERSION,
+    check_names,
+    hadoop_root,
+    local_root,
+)
 from delta_ds.spark.engines.classic.jvm import Jvm
 
 if TYPE_CHECKING:

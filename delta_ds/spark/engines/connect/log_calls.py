@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.format.properties import DELETED_FILE_RETENTION
 from delta_ds.kernel.log.history import read_commit_info
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.transaction.alter import definitions, identity
+from delta_ds.kernel.transaction.alter import columns, definitions
 from delta_ds.kernel.transaction.table_log import Timestamp, snapshot_at
 from delta_ds.spark.engines.connect.connect_bridge import open_log
 
@@ -163,8 +163,8 @@ def clone_to(
 
 
 def identity_step(log: DeltaLog, column: str) -> int:
-    """See `kernel.transaction.alter.identity.identity_step`, of the latest version."""
-    return identity.identity_step(log.open_snapshot().table_state, column)
+    """See `kernel.transaction.alter.columns.identity_step`, of the latest version."""
+    return columns.identity_step(log.open_snapshot().table_state, column)
 
 
 def is_shorter_retention(log: DeltaLog, hours: float) -> bool:

@@ -99,15 +99,15 @@ class DeltaSource(DataSource, Sealed):
         DeltaError
             No table there, a version or timestamp out of reach, a feature or option that is not known.
         """
-        from delta_ds.spark.engines.portable.streaming import resolve_source
+        from delta_ds.spark.engines.portable import stream_source
 
-        if resolve_source.is_marked(self.options) or resolve_source.names_a_stream(self.options):
+        if stream_source.is_marked(self.options) or stream_source.names_a_stream(self.options):
             return self._stream_schema()
         try:
             options = self._read_options()
             reading = open_read(options, None)
         except DeltaError as error:
-            if not resolve_source.may_be_a_stream(self.options):
+            if not stream_source.may_be_a_stream(self.options):
                 raise
             try:
                 # If it is none after all, `reader` says what is wrong.
@@ -120,7 +120,7 @@ class DeltaSource(DataSource, Sealed):
         return schemas.to_spark(chosen if needed is None else needed.of(chosen))
 
     def _stream_schema(self) -> SparkStructType:
-        from delta_ds.spark.engines.portable.streaming.resolve_source import columns_of, open_source
+        from delta_ds.spark.engines.portable.stream_source import columns_of, open_source
 
         check_path(self.options)
         self._stream = open_source(self.options)
@@ -128,7 +128,7 @@ class DeltaSource(DataSource, Sealed):
 
     def streamReader(self, schema: SparkStructType) -> DataSourceStreamReader:
         """A reader of the columns of a schema as a stream, with the table's schema that `schema()` settled on."""
-        from delta_ds.spark.engines.portable.streaming.resolve_source import stream_reader
+        from delta_ds.spark.engines.portable.stream_source import stream_reader
 
         return stream_reader(self.options, schema, self._stream, self._pin.last if self._pin else None)
 
@@ -140,7 +140,7 @@ class DeltaSource(DataSource, Sealed):
         DeltaError
             The rows do not fit the table, or it cannot be written.
         """
-        from delta_ds.spark.engines.portable.streaming.writer import DeltaStreamWriter
+        from delta_ds.spark.engines.portable.writer import DeltaStreamWriter
 
         check_path(self.options)
         return DeltaStreamWriter(self.options, schema, complete=overwrite)

@@ -10,7 +10,7 @@ from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.spark.base.schema import from_spark
 from delta_ds.spark.engines.classic import resolution
-from delta_ds.spark.engines.classic.catalyst.filters import Paths, translate, translate_whole
+from delta_ds.spark.engines.classic.catalyst_filters import Paths, translate, translate_whole
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.engines.seam.expressions import ResolutionScope, Resolved
 

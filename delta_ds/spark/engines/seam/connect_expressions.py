@@ -16,7 +16,7 @@ from delta_ds.kernel.format.schema.column_paths import HIDDEN
 from delta_ds.kernel.format.schema.types import DataType, StructType
 from delta_ds.spark.base.query_needs import means_one_thing, moves, parsed_text, usable_parts
 from delta_ds.spark.base.schema import from_spark
-from delta_ds.spark.engines.classic.catalyst.values import OnlySpark
+from delta_ds.spark.engines.classic.catalyst_values import OnlySpark
 from delta_ds.spark.engines.connect.expressions import FramesOfTable
 from delta_ds.spark.engines.seam.expressions import ResolutionScope, Resolved, source_text
 

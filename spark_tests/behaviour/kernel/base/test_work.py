@@ -16,7 +16,7 @@ import pytest
 from delta_ds import DeltaLog, ProgressReport, add_listener
 from delta_ds.kernel.base import work as work_module
 from delta_ds.kernel.base.work import Work, line_of
-from delta_ds.kernel.commands.fsck.command import check
+from delta_ds.kernel.commands.fsck import check
 from delta_ds.kernel.commands.health import health
 from delta_ds.kernel.log import replay
 

@@ -28,7 +28,7 @@ from delta_ds.kernel.commands import deep_clone as deep_clone_module
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.commands.fsck.command import check
+from delta_ds.kernel.commands.fsck import check
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import vacuum

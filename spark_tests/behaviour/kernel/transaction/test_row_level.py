@@ -26,9 +26,9 @@ from delta_ds.kernel.commands.dml import commit as dml_commit
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.files.scan.scan import Scan
 from delta_ds.kernel.format.schema.types import STRING, StructField, StructType
+from delta_ds.kernel.transaction import winning_rows
 from delta_ds.kernel.transaction.alter.create import create_table
 from delta_ds.kernel.transaction.reads import bound_predicate
-from delta_ds.kernel.transaction.row_level import winning_rows
 from spark_tests.faults.concurrency import row_commands
 from spark_tests.faults.concurrency.row_model import (
     APPEND,

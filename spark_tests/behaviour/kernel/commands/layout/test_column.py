@@ -17,8 +17,13 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
-from delta_ds.kernel.commands.layout.column import ColumnLayout, depth, mean_files_read, shares_of_rows
-from delta_ds.kernel.commands.layout.positions import positions
+from delta_ds.kernel.commands.layout.column import (
+    ColumnLayout,
+    depth,
+    mean_files_read,
+    positions,
+    shares_of_rows,
+)
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from delta_ds.kernel.format.schema.types import LONG, StructField, StructType
-from delta_ds.kernel.transaction.alter.identity import sync_identity
+from delta_ds.kernel.transaction.alter.columns import sync_identity
 from spark_tests.behaviour.kernel.transaction.alter.tables import action, made
 
 COLUMN = {"delta.identity.start": 10, "delta.identity.step": 5, "delta.identity.allowExplicitInsert": True}

@@ -9,9 +9,9 @@ import pytest
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError, UnsupportedOperationError
-from delta_ds.kernel.commands import upgrade_uniform as steps
 from delta_ds.kernel.commands.dml.delete import delete
-from delta_ds.kernel.commands.upgrade_uniform import upgrade_uniform
+from delta_ds.kernel.commands.optimize import command as steps
+from delta_ds.kernel.commands.optimize.command import upgrade_uniform
 from delta_ds.kernel.transaction.alter.properties import set_properties
 from spark_tests.behaviour.kernel.transaction.alter.tables import action
 from spark_tests.behaviour.kernel.transaction.iceberg.test_compatibility import NESTED, adds, complying

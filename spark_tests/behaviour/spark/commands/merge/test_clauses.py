@@ -29,7 +29,7 @@ from delta_ds.spark.commands.merge.plan import (
     history_parameters,
     plan_merge,
 )
-from delta_ds.spark.commands.resolution.store_casts import StoreCast
+from delta_ds.spark.commands.store_casts import StoreCast
 from spark_tests.behaviour.kernel.states import table_state
 
 if TYPE_CHECKING:

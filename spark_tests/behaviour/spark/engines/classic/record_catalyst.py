@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from delta_ds.spark.engines.classic.catalyst.nodes import nodes_of
+from delta_ds.spark.engines.classic.catalyst_nodes import nodes_of
 from spark_tests.behaviour.spark.engines.classic import catalyst_cases as cases
 
 RECORDED = Path(__file__).with_name("catalyst_recorded.json")

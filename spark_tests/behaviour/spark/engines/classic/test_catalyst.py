@@ -17,7 +17,7 @@ from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import can_evaluate, evaluate
 from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.schema.from_arrow import schema_from_arrow
-from delta_ds.spark.engines.classic.catalyst.filters import translate, translate_json
+from delta_ds.spark.engines.classic.catalyst_filters import translate, translate_json
 from delta_ds.spark.engines.classic.jvm import Jvm
 from spark_tests.behaviour.spark.engines.classic import catalyst_cases as cases
 from spark_tests.behaviour.spark.engines.classic.record_catalyst import RECORDED, scan_filters, written

@@ -28,7 +28,7 @@ from delta_ds.kernel.transaction.write.overwrite_scope import plan_overwrite
 from delta_ds.kernel.transaction.write.plan import WritePlan, plan_write
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.engines.classic.jvm import Jvm, NotNative
-from delta_ds.spark.engines.classic.row_casts import Caster
+from delta_ds.spark.engines.classic.projection import Caster
 from delta_ds.spark.engines.classic.row_columns import columns_of, stored_rows
 from delta_ds.spark.engines.classic.row_conditions import quoted
 from delta_ds.spark.errors.row_errors import error_sql

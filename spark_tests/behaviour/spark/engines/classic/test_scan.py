@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.spark.engines.classic.file_index import DeltaFileIndex
-from delta_ds.spark.engines.classic.file_listing import FILE_NUMBER
+from delta_ds.spark.engines.classic.hadoop import FILE_NUMBER
 from delta_ds.spark.engines.classic.jvm import NotNative
 from delta_ds.spark.engines.classic.load import load
 from delta_ds.spark.engines.classic.scan import scan

@@ -1,1 +1,0 @@
-"""The command `bench`: how fast a table is loaded, planned, read and committed to on its store."""

@@ -1,1 +1,0 @@
-"""What users write in commands, resolved by Spark: expressions, assignments, casts."""

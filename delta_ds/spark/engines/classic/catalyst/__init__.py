@@ -1,1 +1,0 @@
-"""Catalyst expressions, as `toJSON` gives them, to expressions of the kernel."""

@@ -1,1 +1,0 @@
-"""Streams in Spark: tables read and written by micro-batches."""

@@ -1,1 +1,0 @@
-"""`spark.sql` of Spark Connect clients whose server has no catalog for Delta tables."""
