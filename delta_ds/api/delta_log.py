@@ -119,7 +119,7 @@ class DeltaLog(Shown, Maintained, Described, Frames):
 
     @property
     def plot(self) -> Plots:
-        """Pictures of the table: `plot.history()`, `plot.layout(column)`, `plot.skipping(predicate)`; see `Plots`.
+        """Pictures of the table: `Plots.history`, `Plots.layout` and `Plots.skipping`.
 
         They need matplotlib: `pip install "delta-ds[plot]"`.
         """

@@ -519,7 +519,7 @@ class DeltaTable(TableDescription, Shown):
 
     @property
     def plot(self) -> Plots:
-        """Pictures of the table: `plot.history()`, `plot.layout(column)`, `plot.skipping(predicate)`; see `Plots`.
+        """Pictures of the table: `Plots.history`, `Plots.layout` and `Plots.skipping`.
 
         They need matplotlib: `pip install "delta-ds[plot]"`; on Spark Connect only on the client. Not in
         delta-spark.
