@@ -18,6 +18,7 @@ from delta_ds.conditions.options import (
 from delta_ds.events.log import PROPERTY_PASSED_OVER
 from delta_ds.kernel.files.rows.casts import can_store
 from delta_ds.kernel.files.rows.checks import Condition
+from delta_ds.kernel.files.rows.generated import plan_identities
 from delta_ds.kernel.files.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.files.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, clustering_paths
@@ -280,6 +281,11 @@ def _plan_existing_table(snapshot: Snapshot, data: StructType, intent: WriteInte
     name = snapshot.storage.url
     options = intent.options
     _check_layout(snapshot, options)
+    definition = options.definition
+    if intent.replaces_schema and (definition is None or definition.is_save_as_table_overwrite):
+        # The columns of a table that stays, though the write ends them: delta-spark refuses these values too.
+        given = {found.name for f in data if (found := snapshot.schema.find(f.name)) is not None}
+        plan_identities(snapshot.schema, given, snapshot.table_state.protocol.supported, name)
     schema = check_write(
         snapshot.table_state,
         data,

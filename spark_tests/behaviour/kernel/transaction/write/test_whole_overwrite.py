@@ -11,7 +11,7 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.commands.restore import restore
-from delta_ds.kernel.format.schema.types import INTEGER, LONG
+from delta_ds.kernel.format.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.transaction.alter.clustering import cluster_by
 from delta_ds.kernel.transaction.alter.columns import drop_columns, rename_column
 from delta_ds.kernel.transaction.alter.create import create_table
@@ -108,3 +108,27 @@ def test_other_writes_leave_it_alone(tmp_path: Path, mode: str, options: dict[st
     write(tmp_path, ROWS.slice(0, 1), mode, **options)
     assert [tuple(path) for path in log.snapshot().clustering_columns] == [("id",)]
     assert info(tmp_path, log.snapshot().version)["operation"] == "WRITE"
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_values_for_an_identity_column_are_refused_though_the_schema_is_replaced(
+    tmp_path: Path, always: bool
+) -> None:
+    identity = {
+        "delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": not always,
+    }  # fmt: skip
+    log = DeltaLog(tmp_path)
+    create_table(log, StructType((StructField("id", LONG, True, identity), StructField("v", INTEGER))))
+    options = {"overwriteSchema": "true"}
+    for name in ("id", "ID"):
+        given = pa.table({name: [5], "w": ["x"]})
+        if always:
+            with pytest.raises(UnsupportedOperationError, match="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT"):
+                log.write(given, mode="overwrite", options=options)
+            assert log.open_snapshot().version == 0
+        else:
+            log.write(given, mode="overwrite", options=options)
+            assert log.open_snapshot().schema.names == [name, "w"]
+            break
+    log.write(pa.table({"w": ["y"]}), mode="overwrite", options=options)
+    assert log.to_arrow().to_pylist() == [{"w": "y"}]
