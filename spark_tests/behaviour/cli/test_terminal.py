@@ -45,7 +45,7 @@ def start(home: Path, command: str, *arguments: str, columns: int = 100, **varia
         env=env,
         encoding="utf-8",
         dimensions=(30, columns),
-        timeout=60,
+        timeout=240,
     )
 
 

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ("delta_ds", "pyspark_pydelta.py")
 # Those of pyproject.toml. What pandas, grpcio and so on are for, only a client needs.
 DEPENDENCIES = ("pyspark", "numpy", "pyarrow", "fsspec", "sqlglot", "pyroaring", "tzdata")
-SECONDS = 120
+SECONDS = 300
 
 _SERVER = """
 import sys

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-SECONDS = 120
+SECONDS = 300
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.ui.enabled": "false",

@@ -85,7 +85,7 @@ def test_streams_go_from_one_managed_table_to_another(
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
 
     run()
     source.append(3)

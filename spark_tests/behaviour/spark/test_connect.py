@@ -1150,7 +1150,7 @@ class TestStreams:
                 writer = rows.writeStream.format("pydelta").outputMode(mode).partitionBy("odd")
                 writer = writer.option("checkpointLocation", f"{folder}/c")
                 query = writer.trigger(availableNow=True).start(f"{folder}/t")
-                assert query.awaitTermination(60)
+                assert query.awaitTermination(180)
                 return query.id, sorted(row.id for row in read(session, f"{folder}/t").collect())
 
             append(spark, f"{folder}/s", 0, 3)
@@ -1185,7 +1185,7 @@ class TestStreams:
             rows = spark.readStream.format("pydelta").load(f"{folder}/s")
             rows.writeStream.format("pydelta").option("checkpointLocation", f"{folder}/c").option(
                 "mergSchema", "true"
-            ).trigger(availableNow=True).start(f"{folder}/t").awaitTermination(60)
+            ).trigger(availableNow=True).start(f"{folder}/t").awaitTermination(180)
 
         failure = client.failure(program, str(tmp_path))
         assert isinstance(failure.recognised, InvalidOptionError)

@@ -303,4 +303,4 @@ def _stream(
     writer = rows.writeStream.format("pydelta").option(
         "checkpointLocation", f"{target} of {source.rpartition('/')[2]} c"
     )
-    assert writer.trigger(availableNow=True).start(target).awaitTermination(120)
+    assert writer.trigger(availableNow=True).start(target).awaitTermination(300)

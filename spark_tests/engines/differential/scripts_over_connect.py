@@ -19,7 +19,7 @@ from typing import Any
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 KIT = SHARED / "sql"
 CLIENT = "DELTA_DS_SCRIPT_CLIENT"
-_SECONDS = 60
+_SECONDS = 180
 
 
 def main() -> None:

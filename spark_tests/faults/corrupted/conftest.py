@@ -12,7 +12,7 @@ import pytest
 from delta_ds.testing import TableBuilder
 from spark_tests.faults.corrupted.tables import build
 
-SECONDS = 120
+SECONDS = 300
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ from spark_tests.faults.corrupted.damage import copied
 Command = Callable[[Path], Any]
 # Rounds of a stream that is followed.
 _BATCHES = 20
-SECONDS = 60
+SECONDS = 180
 
 
 _ROWS = pa.table({"id": pa.array([900], pa.int64()), "part": pa.nulls(1, pa.date32())})

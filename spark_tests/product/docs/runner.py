@@ -192,7 +192,7 @@ def _served(arguments: list[str]) -> tuple[int, str]:
         for line in program.stdout:
             told += line
             if address := re.match(r"http://[\w.-]+(:\d+/\S+)$", line):
-                with urllib.request.urlopen(f"http://127.0.0.1{address[1]}", timeout=60):
+                with urllib.request.urlopen(f"http://127.0.0.1{address[1]}", timeout=180):
                     program.send_signal(signal.SIGINT)
         return program.wait(timeout=300), told
 

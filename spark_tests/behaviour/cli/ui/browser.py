@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 REQUIRE = "DELTA_DS_REQUIRE_BROWSER"
 VIEWS = ("overview", "timeline", "files", "filter", "statistics", "rows", "health")
-_SECONDS = 30
+_SECONDS = 120
 # It stays by itself: no sandbox for root, nothing that asks the network for something.
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",

@@ -47,7 +47,7 @@ class Page:
         body: bytes | None = None,
     ) -> Reply:
         """A request for a path as it is written, random part and all."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=120)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             given = {"Host": f"127.0.0.1:{self.server.server_port}", **(headers or {})}

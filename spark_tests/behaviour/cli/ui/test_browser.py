@@ -365,7 +365,7 @@ def test_a_page_whose_server_is_gone_says_so(window: Browser, tmp_path: Path) ->
     with running(str(tmp_path / "t")) as (program, url):
         window.open(url)
         program.send_signal(signal.SIGINT)
-        assert program.wait(timeout=30) == 0
+        assert program.wait(timeout=120) == 0
     window.go("files")
     assert "is pydelta ui still running?" in window.one(".error").text
     assert all("ERR_CONNECTION_REFUSED" in text for text in window.console())

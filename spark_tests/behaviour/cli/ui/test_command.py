@@ -29,7 +29,7 @@ def sales(tmp_path: Path) -> str:
 
 
 def fetch(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=30) as reply:
+    with urllib.request.urlopen(url, timeout=120) as reply:
         content: bytes = reply.read()
     return content
 
@@ -41,7 +41,7 @@ def test_the_page_is_there_until_ctrl_c(sales: str) -> None:
         found = json.loads(fetch(f"{url}api/table"))
         assert (found["version"], found["newest"]) == (7, 7)
         program.send_signal(signal.SIGINT)
-        assert (program.communicate(timeout=30)[1], program.returncode) == ("", 0)
+        assert (program.communicate(timeout=120)[1], program.returncode) == ("", 0)
         with pytest.raises(urllib.error.URLError):
             fetch(url)
 
@@ -53,7 +53,7 @@ def test_programs_get_the_address_as_json_and_end_it_politely(sales: str) -> Non
         found = json.loads(fetch(f"{url}api/table"))
         assert (found["version"], found["newest"]) == (3, 7)
         program.send_signal(signal.SIGTERM)
-        assert program.wait(timeout=30) == 0
+        assert program.wait(timeout=120) == 0
 
 
 def test_everybody_is_let_in_only_with_a_warning(sales: str) -> None:
@@ -61,7 +61,7 @@ def test_everybody_is_let_in_only_with_a_warning(sales: str) -> None:
         assert url.startswith(f"http://{socket.gethostname()}:")
         assert b"app.js" in fetch(f"http://127.0.0.1:{url.rpartition(':')[2]}")
         program.send_signal(signal.SIGINT)
-        assert "warning: whoever reaches 0.0.0.0" in program.communicate(timeout=30)[1]
+        assert "warning: whoever reaches 0.0.0.0" in program.communicate(timeout=120)[1]
 
 
 def test_a_port_that_is_taken_is_named(sales: str, capsys: pytest.CaptureFixture[str]) -> None:

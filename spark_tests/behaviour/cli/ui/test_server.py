@@ -148,7 +148,7 @@ def test_requests_with_content_or_for_other_hosts_are_refused(page: Page) -> Non
 
 
 def test_a_malformed_request_is_told_so_in_json(page: Page) -> None:
-    with socket.create_connection(("127.0.0.1", page.server.server_port), timeout=30) as raw:
+    with socket.create_connection(("127.0.0.1", page.server.server_port), timeout=120) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nA: " + b"x" * 70_000 + b"\r\n\r\n")
         text = raw.makefile("rb").read(4096)
     assert b" 431 " in text.splitlines()[0] and b'"message": "Line too long"' in text

@@ -85,7 +85,7 @@ def _stream(spark: SparkSession, name: str, place: Path) -> None:
     query = (
         writer.option("checkpointLocation", f"{place}_checkpoint").trigger(availableNow=True).toTable(name)
     )
-    query.awaitTermination(60)
+    query.awaitTermination(180)
 
 
 CALLS: dict[str, Call] = {

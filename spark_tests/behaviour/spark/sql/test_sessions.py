@@ -89,7 +89,7 @@ def test_batches_of_a_stream_merge_by_name(spark: SparkSession, table: str, tmp_
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(180)
     assert sorted(map(tuple, spark.table(table).collect())) == [(1, "a"), (2, "new")]
 
 

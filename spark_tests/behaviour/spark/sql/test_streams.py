@@ -18,7 +18,7 @@ from delta_ds.spark.errors.translation import as_delta_error, delta_errors
 
 pytestmark = pytest.mark.spark
 
-SECONDS = 60
+SECONDS = 180
 
 
 def rows_of(stream: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:

@@ -96,4 +96,4 @@ def stream():
 batches = in_order([stream] * 4, 2, 1)
 next(batches)
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=180)

@@ -296,7 +296,7 @@ def test_static_side_of_a_stream_is_the_newest_version_in_each_batch(
 
     query = joined.writeStream.foreachBatch(rename).option("checkpointLocation", str(tmp_path / "c"))
     running = query.trigger(availableNow=True).start()
-    assert running.awaitTermination(120)
+    assert running.awaitTermination(300)
     found = {row.id: row.name for row in read(spark, out).collect()}
     one_batch_a_version = {0: "old", 1: "new"}
     assert found == (one_batch_a_version if spark.version >= "4.2" else {0: "old", 1: "old"})

@@ -27,7 +27,7 @@ from delta_ds.testing import TableBuilder
 
 pytestmark = pytest.mark.spark
 
-SECONDS = 60
+SECONDS = 180
 IDS = pa.schema([("id", pa.int64())])
 
 

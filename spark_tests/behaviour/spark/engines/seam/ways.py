@@ -144,7 +144,7 @@ def _load_partition(spark: SparkSession, path: str) -> Any:
 def _stream(spark: SparkSession, path: str) -> Any:
     read = spark.readStream.format("pydelta").load(path).where("id = 2")
     writer = read.writeStream.format("pydelta").option("checkpointLocation", f"{path} checkpoint")
-    assert writer.trigger(availableNow=True).start(f"{path} copy").awaitTermination(120)
+    assert writer.trigger(availableNow=True).start(f"{path} copy").awaitTermination(300)
     return _rows(spark, f"{path} copy")
 
 
