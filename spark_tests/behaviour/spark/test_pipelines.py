@@ -23,6 +23,7 @@ from spark_tests.product.docs.blocks import DOCS, blocks
 pytestmark = [
     pytest.mark.connect,
     pytest.mark.slow,
+    pytest.mark.long,
 ]
 captures_changes = pytest.mark.skipif(
     pyspark.__version__ < "4.3", reason="pipelines change data capture from Spark 4.3 on"

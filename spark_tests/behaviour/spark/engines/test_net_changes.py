@@ -22,6 +22,8 @@ from delta_ds import (
 from delta_ds.kernel.commands.changes.net_memory import net_batches
 from delta_ds.spark.base.kinds.frames import frame_of
 
+pytestmark = pytest.mark.long
+
 NESTED = pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("l", pa.list_(pa.float64()))])
 SCHEMA = pa.schema(
     [

@@ -19,7 +19,7 @@ from delta_ds.exceptions import NotADeltaTableError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 # The same table as seen from where the JVM began, and a smaller one as seen from where this process is now.
 MEANT, OTHER = 7, 3

@@ -19,6 +19,8 @@ from delta_ds.spark.base.kinds.session_facts import _address
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 ORIGIN, USER = "spark.pydelta.commitInfo.origin", "spark.pydelta.commitInfo.userName"
 MADE_BY = ("userName", "job", "notebook", "clusterId", "application")
 

@@ -15,6 +15,8 @@ from spark_tests.behaviour.spark.commands.apply_changes import model
 from spark_tests.behaviour.spark.commands.apply_changes.model import Event
 from spark_tests.full_form import FULL
 
+pytestmark = pytest.mark.long
+
 in_full = pytest.mark.skipif(not FULL, reason="DELTA_DS_FULL=1: half a minute")
 KEYS = 400 if FULL else 120
 EVENTS = "id long, ts long, op string, city string, note string"

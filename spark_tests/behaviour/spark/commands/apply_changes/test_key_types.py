@@ -21,6 +21,8 @@ from spark_tests.behaviour.spark.commands.apply_changes import model
 from spark_tests.behaviour.spark.commands.apply_changes.model import Event
 from spark_tests.full_form import FULL
 
+pytestmark = pytest.mark.long
+
 # Type of the column, and its values: each as SQL writes it, in all of its forms.
 KEYS: dict[str, list[list[str]]] = {
     "boolean": [["false"], ["true"]],

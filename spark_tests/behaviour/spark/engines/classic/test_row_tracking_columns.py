@@ -16,6 +16,8 @@ from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.spark.errors.translation import as_delta_error
 
+pytestmark = pytest.mark.long
+
 FIELDS = ("row_id", "row_commit_version")
 _SELECT = "SELECT id, _metadata.row_id, _metadata.row_commit_version FROM"
 

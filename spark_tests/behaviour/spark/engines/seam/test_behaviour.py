@@ -46,6 +46,7 @@ def _registered(spark: SparkSession) -> None:
 
 
 @pytest.mark.connect
+@pytest.mark.long
 @_EACH
 def test_of_spark_connect(client: Client, tmp_path: Path, number: int) -> None:
     assert client(outcome, number, str(tmp_path)) == WAYS[number].in_kind(CONNECT)
