@@ -19,6 +19,7 @@ from spark_tests.behaviour.spark.zone_ways import (
     instants_by_way,
     make,
 )
+from spark_tests.full_form import FULL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,9 +31,10 @@ _PATHS = ("spark.pydelta.nativeScan", "spark.pydelta.nativeWrite", "spark.pydelt
 
 # Where a session has set no zone, that of its JVM counts, which Python processes do not know.
 _OF_THE_JVM = "Australia/Adelaide"
+_ZONES = ZONES if FULL else ZONES[:1]
 
 
-@pytest.fixture(params=[*ZONES, _OF_THE_JVM])
+@pytest.fixture(params=[*_ZONES, _OF_THE_JVM])
 def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param != _OF_THE_JVM:
         yield request.param
@@ -87,7 +89,7 @@ def _registered(spark: SparkSession) -> None:
 
 @pytest.mark.connect
 @pytest.mark.slow
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", _ZONES)
 def test_local_times_on_spark_connect(client: Client, tmp_path: Path, zone: str) -> None:
     client(_registered)
     path = client(make, tmp_path)
