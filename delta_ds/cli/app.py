@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from delta_ds._version import __version__
-from delta_ds.cli import bench, differences, json_schemas, maintenance, output, rows, tables
+from delta_ds.cli import bench, differences, json_schemas, maintenance, output, rows, streams, tables
 from delta_ds.cli.ui import command as ui
 from delta_ds.events.formatter import undirected_lines
 from delta_ds.exceptions import DeltaError
@@ -45,7 +45,7 @@ class _Command(TyperCommand):
     """A command whose help goes to the output stream as its answers do, and whose refusals show no secret argument."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        with output.writing():
+        with streams.writing():
             return super().make_context(*arguments, **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -64,7 +64,7 @@ class _Program(TyperGroup):
     """The program; what it says of a wrong command line may name a table, or hold a login."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        with _spelled_out(), output.writing():
+        with _spelled_out(), streams.writing():
             return super().make_context(*arguments, **options)
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
@@ -156,14 +156,14 @@ def main(arguments: Sequence[str]) -> int:
         One of `output.STATUSES`.
     """
     try:
-        output.prepare()
-        with undirected_lines(visible), output.writing():
+        streams.prepare()
+        with undirected_lines(visible), streams.writing():
             return _run(arguments)
-    except output.OutputError as error:
-        output.abandon()
+    except streams.OutputError as error:
+        streams.abandon()
         if error.reader_gone:
             return output.UNREAD
-        output.tell(f"error: {error}")
+        streams.tell(f"error: {error}")
         return output.FAILED
 
 
@@ -175,9 +175,9 @@ def _run(arguments: Sequence[str]) -> int:
     except DeltaError as error:
         output.print_error(error, "--json" in arguments)
         return output.FAILED
-    except output.OutputError:
+    except streams.OutputError:
         raise
     except Exception as error:
-        output.tell_unexpected(error)
+        streams.tell_unexpected(error)
         return output.FAILED
     return 0

@@ -1,22 +1,14 @@
 """What commands print: text for people, or one JSON value for programs; and bars of progress on a terminal.
 
-Nothing else of the command line prints: whatever comes from a table is spelled out here before a terminal sees it. The
-standard streams may be closed, their disks full, their readers gone.
+Nothing else of the command line prints: whatever comes from a table is spelled out here before a terminal sees it.
 """
 
 from __future__ import annotations
 
-import base64
-import io
 import json
-import math
-import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -31,6 +23,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from delta_ds.cli.json_values import error_body, plain, shown
+from delta_ds.cli.streams import tell, writing
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base import environment
 from delta_ds.kernel.base.card import visible
@@ -39,6 +33,7 @@ from delta_ds.reporting.listeners import add_listener
 
 if TYPE_CHECKING:
     from delta_ds.reporting.reports import ProgressReport
+
 
 DONE, FOUND, USAGE, FAILED, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 # What each exit status says.
@@ -56,130 +51,6 @@ MOST_LINES = 20
 
 # What is no terminal takes lines of any length.
 _WIDE = 10_000
-
-
-class OutputError(Exception):
-    """What was to be printed was not taken; the text says why.
-
-    Attributes
-    ----------
-    reader_gone
-        Whether the reader has closed the stream, as `head` does.
-    """
-
-    def __init__(self, text: str, *, reader_gone: bool = False) -> None:
-        super().__init__(text)
-        self.reader_gone = reader_gone
-
-
-@contextmanager
-def writing() -> Iterator[None]:
-    """What a block prints has left this process when the block ends.
-
-    Raises
-    ------
-    OutputError
-        The output stream does not take it.
-    """
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError as error:
-        raise OutputError(str(error), reader_gone=True) from error
-    except SystemExit as end:
-        # Consoles of rich, which help is printed on, end the program.
-        if isinstance(end.__context__, BrokenPipeError):
-            raise OutputError(str(end.__context__), reader_gone=True) from end
-        raise
-    except OSError as error:
-        raise OutputError(f"cannot write the output: {error.strerror or error}") from error
-
-
-def prepare() -> None:
-    """Make the standard streams fit for whatever a table holds.
-
-    A number of a standard stream that is free would be that of the next file opened, such as one of a table. What an
-    encoding has no letters for is spelled out.
-
-    Raises
-    ------
-    OutputError
-        There is no output stream.
-    """
-    has_output = sys.stdout is not None
-    _take_free_numbers()
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
-    if not has_output:
-        raise OutputError("cannot write the output: the standard output is closed")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _take_free_numbers() -> None:
-    # The lowest one that is free is taken.
-    while (number := os.open(os.devnull, os.O_RDWR)) < 3:
-        pass
-    os.close(number)
-
-
-def abandon() -> None:
-    """Let go of what the output stream has not taken: the end of the process would try once more, and fail aloud."""
-    with suppress(OSError, AttributeError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-
-
-def tell_unexpected(error: BaseException) -> None:
-    """Write the traceback of an error that is a defect to the error stream, what comes from a table spelled out."""
-    lines = "".join(traceback.format_exception(error)).rstrip("\n").split("\n")
-    tell("\n".join(map(visible, lines)))
-
-
-def tell(text: str) -> None:
-    """Write a line to the error stream; where that takes nothing either, nobody is there to be told."""
-    with suppress(OSError):
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-
-
-def plain(value: Any) -> Any:
-    """A value in JSON's types: times in ISO form, decimals and what JSON has no number for as text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, (Decimal, timedelta)):
-        return str(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
-
-
-def shown(value: Any) -> str:
-    """A value as a cell of a table; empty for null."""
-    if value is None:
-        return ""
-    value = plain(value)
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
-
-
-def error_body(error: DeltaError) -> dict[str, Any]:
-    """An error as programs read it."""
-    return {
-        "error": type(error).__name__,
-        "condition": error.condition,
-        "message": error.text,
-        "parameters": error.parameters,
-    }
 
 
 class _Console(Console):
