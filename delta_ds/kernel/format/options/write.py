@@ -175,6 +175,11 @@ class WriteOptions:
     report_folder: str | None = None
 
     @property
+    def makes_table(self) -> bool:
+        """Whether the write defines a table: a new one, or one that takes the place of another."""
+        return self.definition is not None and not self.definition.is_save_as_table_overwrite
+
+    @property
     def known_zone(self) -> str | None:
         """The zone of local times: that of the option, else the session's; None where nobody has said."""
         return self.time_zone or self.facts.time_zone
@@ -484,8 +489,7 @@ def _check_replaces_matches(options: WriteOptions, overwrite: bool) -> None:
 
     Source: delta-spark, `WriteIntoDeltaLike.validateReplaceOnOrUsingOptionCombinations`.
     """
-    made = options.definition
-    if options.replace_table or (made is not None and not made.is_save_as_table_overwrite):
+    if options.replace_table or options.makes_table:
         raise REPLACE_ON_OR_USING_OF_NEW_TABLE()
     if options.replace_on is not None and options.replace_using is not None:
         raise INCOMPATIBLE_DATAFRAME_OPTIONS(firstDeltaOption="replaceOn", secondDeltaOption="replaceUsing")

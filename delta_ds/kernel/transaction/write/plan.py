@@ -281,8 +281,7 @@ def _plan_existing_table(snapshot: Snapshot, data: StructType, intent: WriteInte
     name = snapshot.storage.url
     options = intent.options
     _check_layout(snapshot, options)
-    definition = options.definition
-    if intent.replaces_schema and (definition is None or definition.is_save_as_table_overwrite):
+    if intent.replaces_schema and not options.makes_table:
         # The columns of a table that stays, though the write ends them: delta-spark refuses these values too.
         given = {found.name for f in data if (found := snapshot.schema.find(f.name)) is not None}
         plan_identities(snapshot.schema, given, snapshot.table_state.protocol.supported, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from pyspark.sql import SparkSession
@@ -26,6 +27,9 @@ from spark_tests.behaviour.spark.commands.row_changes import (
 
 pytestmark = pytest.mark.long
 
+# Makes a table of a layout with rules at a path.
+Ruled: TypeAlias = Callable[[Path, str, tuple[str, str]], str]
+
 # A generated column and a constraint, and the same in functions that only Spark knows.
 KNOWN = ("v DIV 128", "length(coalesce(p, '')) < 50")
 FOREIGN = (
@@ -35,10 +39,8 @@ FOREIGN = (
 
 
 @pytest.fixture(scope="module")
-def ruled(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Path, str, tuple[str, str]], str]:
-    """Makes a table of a layout with rules at a path: a copy of one that Spark wrote once."""
+def ruled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ruled:
+    """Tables are copies of one of their layout that Spark wrote once."""
     written: dict[str, str] = {}
 
     def make(path: Path, layout: str, rules: tuple[str, str]) -> str:
@@ -57,7 +59,7 @@ def ruled(
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "update all"])  # `g` is not given
 def test_what_only_spark_evaluates_leaves_what_tasks_evaluate(
     spark: SparkSession,
-    ruled: Callable[[Path, str, tuple[str, str]], str],
+    ruled: Ruled,
     tmp_path: Path,
     command: str,
     layout: str,
@@ -72,7 +74,7 @@ def test_what_only_spark_evaluates_leaves_what_tasks_evaluate(
 
 @pytest.mark.parametrize("layout", ["files are replaced", "marked, feed and ids"])
 def test_a_new_row_that_breaks_what_only_spark_evaluates_is_told_as_by_tasks(
-    spark: SparkSession, ruled: Callable[[Path, str, tuple[str, str]], str], tmp_path: Path, layout: str
+    spark: SparkSession, ruled: Ruled, tmp_path: Path, layout: str
 ) -> None:
     said = []
     for name, rules in (("foreign", FOREIGN), ("known", KNOWN)):
