@@ -7,14 +7,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from spark_tests.full_form import examples
+from spark_tests.full_form import FULL, examples, part_of_product
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +62,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.not_quick)
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
+    if not FULL:
+        items[:] = _without_what_is_of_the_full_form(items)
+
+
+def _without_what_is_of_the_full_form(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of the cases of a test marked `sampled` a share that has every value of each parameter."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[str] = set()
+    for name, several in cases.items():
+        marker = several[0].get_closest_marker("sampled")
+        assert marker is not None and hasattr(several[0], "callspec"), f"{name} has no cases"
+        parameters = [(item.nodeid, _values(item)) for item in several]
+        kept = part_of_product(parameters, marker.kwargs.get("share", 0.5))
+        left_out |= {item.nodeid for place, item in enumerate(several) if place not in kept}
+    return [item for item in items if item.nodeid not in left_out]
+
+
+def _values(item: pytest.Item) -> dict[str, Hashable]:
+    """The values of a case's parameters; of those that are no plain values, which of them it is."""
+    callspec = item.callspec  # type: ignore[attr-defined]
+    return {
+        name: value if isinstance(value, str | int | None) else callspec.indices[name]
+        for name, value in callspec.params.items()
+    }
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -189,6 +189,7 @@ def _query(session: Any, path: str) -> None:
     run(session, f"SELECT sum(slow(id)) FROM delta.`{path}`")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("command", "how"),
     [
@@ -278,6 +279,7 @@ def _save_lost(session: Any, path: str) -> object:
     return session.range(2).selectExpr("slow(id) AS id").write.format("delta").mode("append").save(path)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("command", "answer", "operation"),
     [

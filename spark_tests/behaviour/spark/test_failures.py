@@ -134,6 +134,7 @@ def test_says_what_is_not_there_as_delta_spark_does(engine: Engine, tables: Tabl
     _ends_as_recorded(engine, tables, failure)
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.parametrize(

@@ -60,17 +60,20 @@ def session(spark: SparkSession, zone: str, request: pytest.FixtureRequest) -> I
     delta_ds.unregister(session)
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 def test_local_times_that_name_versions(session: SparkSession, tmp_path: Path, zone: str) -> None:
     found = ids_by_way(session, make(session, tmp_path), str(tmp_path), zone, sql=True)
     assert found == {way: expected(way) for way in found}
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 def test_local_times_in_rows(session: SparkSession, tmp_path: Path, zone: str) -> None:
     assert days_by_way(session, str(tmp_path), zone) == {"2024-01-15": 3}
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 def test_local_times_in_partition_values(session: SparkSession, tmp_path: Path, zone: str) -> None:
     found = instants_by_way(session, str(tmp_path), zone, folders=True)

@@ -63,6 +63,7 @@ def test_portable_path_reads_the_case_as_the_reference(case: Case, portable_engi
     _pass(case, portable_engine)
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("case", NATIVE, ids=lambda case: case.name)

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from collections.abc import Hashable, Sequence
 
 from spark_tests.engines.conformance.cases import Case
-
-T = TypeVar("T")
-
-
-def covering(items: Sequence[T], tags: Callable[[T], set[Hashable]], share: float = 1.0) -> list[T]:
-    """Some of the items, in their order, that have all the tags which any of them has, or a share of these.
-
-    Greedy: always the item with the most tags that are still lacking, the first of equals. So the same
-    items give the same choice, and an item that was not chosen changes nothing by going away.
-    """
-    lacking = set[Hashable]().union(*map(tags, items))
-    enough = round(len(lacking) * (1 - share))
-    chosen: set[int] = set()
-    while len(lacking) > enough:
-        best = max(range(len(items)), key=lambda i: (len(tags(items[i]) & lacking), -i))
-        chosen.add(best)
-        lacking -= tags(items[best])
-    return [items[i] for i in sorted(chosen)]
+from spark_tests.full_form import covering
 
 
 def sample(cases: Sequence[Case], share: float = 1.0) -> list[Case]:

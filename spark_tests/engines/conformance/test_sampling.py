@@ -5,33 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from spark_tests.engines.conformance.cases import Case
-from spark_tests.engines.conformance.sampling import covering, sample
-
-tag_sets = st.lists(st.frozensets(st.integers(0, 12), max_size=5), max_size=15)
-
-
-def every(items: list[frozenset[int]]) -> frozenset[int]:
-    return frozenset[int]().union(*items)
-
-
-@given(tag_sets)
-def test_chosen_items_have_every_tag_and_keep_their_order(items: list[frozenset[int]]) -> None:
-    numbered = list(enumerate(items))
-    chosen = covering(numbered, lambda item: set(item[1]))
-    assert every([tags for _, tags in chosen]) == every(items)
-    assert chosen == sorted(chosen)
-    assert len(chosen) <= len(every(items))
-
-
-@given(tag_sets)
-def test_item_that_was_not_chosen_may_go_away(items: list[frozenset[int]]) -> None:
-    numbered = list(enumerate(items))
-    chosen = covering(numbered, lambda item: set(item[1]))
-    assert covering(chosen, lambda item: set(item[1])) == chosen
+from spark_tests.engines.conformance.sampling import sample
 
 
 def case(name: str, *features: str, **more: Any) -> Case:

@@ -1,8 +1,8 @@
 """Programs of operations, with what delta-spark made of them: rows, schemas, history, errors must agree.
 
 Runs the programs made of operations that this package offers, with the interpreter of their kit (see
-`conformance/corpora`). Every program runs on the native scan and the native writer; a part of them that has most
-operations, options and tags runs on the portable path as well, and all of them do if DELTA_DS_FULL=1 is set.
+`conformance/corpora`): a part of them on the native scan and the native writer, and a part that has most operations,
+options and tags on the portable path; all of them on both if DELTA_DS_FULL=1 is set.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import pytest
 
 from spark_tests.behaviour.spark.session_settings import session_settings
 from spark_tests.engines.conformance.corpora import corpus
-from spark_tests.engines.conformance.sampling import covering
-from spark_tests.full_form import FULL
+from spark_tests.full_form import FULL, covering
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,6 +130,7 @@ class ModuleKit:
         self.interpreter, self.compare = interpreter, compare
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_program_on_the_native_path_ends_as_on_delta_spark(
     spark: SparkSession, kit: ModuleKit, path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture

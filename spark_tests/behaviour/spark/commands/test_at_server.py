@@ -22,7 +22,7 @@ from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import (
     table_of_values,
 )
 from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
-from spark_tests.full_form import FULL
+from spark_tests.full_form import part
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 ZONE = "Europe/Berlin"
@@ -50,7 +50,7 @@ def test_every_condition_finds_the_rows_that_spark_finds(
     spark: SparkSession, client: Client, base: str, tmp_path: Path, in_berlin: None
 ) -> None:
     # Whoever evaluates them there is tested in a classic session: what counts is how they get there.
-    conditions = [*TRANSLATED, *FOREIGN][:: 1 if FULL else 4]
+    conditions = part([*TRANSLATED, *FOREIGN], every=4)
     wanted = spark.read.format("pydelta").load(base)
     counts = wanted.agg(
         *(F.expr(f"sum(int(({c}) <=> true))").alias(f"c{n}") for n, c in enumerate(conditions))
@@ -79,7 +79,7 @@ def test_a_merge_matches_the_rows_that_spark_joins(
 ) -> None:
     table, source = spark.read.format("pydelta").load(base), str(tmp_path / "source")
     table.where("id >= 40 AND id < 90").write.parquet(source)
-    keys = KEYS[:: 1 if FULL else 4]
+    keys = part(KEYS, every=4)
     joined = [table.alias("t").join(spark.read.parquet(source).alias("s"), F.expr(on)) for on in keys]
     wanted = [frame.select("t.id").distinct().count() for frame in joined]
 

@@ -54,6 +54,7 @@ def ruled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rule
     return make
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "update all"])  # `g` is not given
@@ -98,6 +99,7 @@ def test_a_new_row_that_breaks_what_only_spark_evaluates_is_told_as_by_tasks(
         assert one[1].splitlines()[1:] == other[1].splitlines()[1:]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", ["files are replaced", "rows are marked"])
 @pytest.mark.parametrize("command", ["delete", "update a column", "upsert", "by source"])
 def test_many_files_are_narrowed_first_and_large_sources_are_joined_by_shuffles(

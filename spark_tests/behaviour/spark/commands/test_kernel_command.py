@@ -28,7 +28,7 @@ from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import (
     table_of_values,
 )
 from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
-from spark_tests.full_form import FULL
+from spark_tests.full_form import part
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
 ZONE = "Europe/Berlin"
@@ -61,7 +61,7 @@ def test_every_condition_finds_the_rows_that_spark_finds(
     spark: SparkSession, client: Client, base: str, tmp_path: Path, in_berlin: None
 ) -> None:
     # Tasks of a classic session evaluate them all; each fourth here, all in the full form.
-    conditions = [*TRANSLATED, *FOREIGN][:: 1 if FULL else 4]
+    conditions = part([*TRANSLATED, *FOREIGN], every=4)
     wanted = spark.read.format("pydelta").load(base)
     counts = wanted.agg(
         *(F.expr(f"sum(int(({c}) <=> true))").alias(f"c{n}") for n, c in enumerate(conditions))
@@ -90,7 +90,7 @@ def test_a_merge_matches_the_rows_that_spark_joins(
 ) -> None:
     table, source = spark.read.format("pydelta").load(base), str(tmp_path / "source")
     table.where("id >= 40 AND id < 90").write.parquet(source)
-    keys = KEYS[:: 1 if FULL else 4]
+    keys = part(KEYS, every=4)
     joined = [table.alias("t").join(spark.read.parquet(source).alias("s"), F.expr(on)) for on in keys]
     wanted = [frame.select("t.id").distinct().count() for frame in joined]
 
@@ -133,6 +133,7 @@ _SETTINGS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("why", _SETTINGS)
 def test_what_settings_of_the_session_change_is_left_to_spark(
     client: Client, tmp_path: Path, why: str
@@ -197,6 +198,7 @@ _FOREIGN: dict[str, Callable[[DeltaTable], Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("why", _FOREIGN)
 def test_what_the_kernel_does_not_read_means_what_spark_says(
     spark: SparkSession, client: Client, tmp_path: Path, why: str

@@ -58,6 +58,7 @@ def _run_whole(spark: SparkSession, command: str, path: str, ours: bool) -> list
     return []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_client_of_a_server_leaves_what_a_classic_session_leaves(
@@ -214,6 +215,7 @@ def _run_of_frames(spark: SparkSession, command: str, path: str) -> None:
     _OF_FRAMES[command](DeltaTable.forPath(spark, path))
 
 
+@pytest.mark.sampled(share=0.35)
 @pytest.mark.parametrize("layout", ["files are replaced", "marked, feed and ids"])
 @pytest.mark.parametrize("command", _OF_FRAMES)
 def test_columns_of_frames_mean_in_a_client_what_they_mean_in_a_classic_session(
@@ -256,6 +258,7 @@ _STRANGERS: dict[str, Callable[[DeltaTable, DeltaTable], object]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", _STRANGERS)
 def test_columns_of_other_frames_are_refused_in_a_client(
     client: Client, tmp_path: Path, command: str

@@ -80,6 +80,7 @@ def test_conditions_know_both_sides_by_their_aliases(client: Client, path: Path)
     assert found(path) == TABLE - {(None, "n", 40)} | NEW
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "statement",
     [

@@ -83,6 +83,7 @@ def _session(spark: SparkSession, policy: str, ansi: bool) -> AbstractContextMan
     return session_settings(spark, {_POLICY: policy, _ANSI: str(ansi).lower()})
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 @pytest.mark.parametrize("ansi", [True, False])
 @pytest.mark.parametrize("way", WAYS)
@@ -124,6 +125,7 @@ def test_fields_of_structs_and_elements_follow_the_policy(
     assert (row.s.b, row.a) == ((44, [44, 2]) if policy == "LEGACY" else (1, [1]))
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 @pytest.mark.parametrize("policy", ["ANSI", "LEGACY", "STRICT"])
 @pytest.mark.parametrize("ansi", [True, False])

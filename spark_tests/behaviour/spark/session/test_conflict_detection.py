@@ -49,6 +49,7 @@ def test_replace_where_follows_a_commit_whose_statistics_rule_its_rows_out(
     assert found == ([1, *range(3, 10), 100] if by else [*range(10), 100])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("by", ["statistics", "files"])
 @pytest.mark.parametrize("command", ["DELETE", "UPDATE"])
 def test_commands_that_replace_files_follow_such_a_commit(

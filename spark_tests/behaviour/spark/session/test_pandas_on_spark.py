@@ -15,7 +15,7 @@ import pytest
 import delta_ds
 from spark_tests.behaviour.spark.connect_server import Client, client_of_ours
 from spark_tests.engines.conformance.pandas_on_spark import PROGRAMS, RECORDED, outcome
-from spark_tests.full_form import FULL
+from spark_tests.full_form import part
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +42,7 @@ def test_every_program_has_a_record() -> None:
     assert set(EXPECTED) == set(PROGRAMS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_what_it_gives_with_delta_spark(
     spark: SparkSession, tmp_path: Path, name: str
@@ -60,9 +61,10 @@ def _register(spark: SparkSession) -> None:
     delta_ds.register(spark)
 
 
-# Its server and that of one process below are one: each runs a third of them, and all in the full form.
+# Its server and that of one process below are one: each runs a quarter of them.
+@pytest.mark.sampled(share=0.25)
 @pytest.mark.connect
-@pytest.mark.parametrize("name", list(PROGRAMS)[:: 1 if FULL else 3])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_client_gets_the_same(client: Client, tmp_path: Path, name: str) -> None:
     assert client(outcome, str(tmp_path), name) == _wanted_of_client(name)
 
@@ -87,7 +89,7 @@ os._exit(0)
 """
 
 
-_IN_ONE_PROCESS = list(PROGRAMS) if FULL else list(PROGRAMS)[1::3]
+_IN_ONE_PROCESS = part(list(PROGRAMS), every=4)
 
 
 @pytest.fixture(scope="module")

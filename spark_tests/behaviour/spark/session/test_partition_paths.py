@@ -61,6 +61,7 @@ def ids(rows: DataFrame) -> list[int]:
     return sorted(row["id"] for row in rows.collect())
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("folder", "wanted"),
@@ -90,6 +91,7 @@ def test_options_of_the_read_hold(session: SparkSession, table: Path) -> None:
     assert session.read.format("pydelta").schema("id bigint").load(f"{table}/p=0").columns == ["id"]
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 @pytest.mark.parametrize("of_session", ["UTC", "Asia/Tokyo"])
 @pytest.mark.parametrize("option", [None, "UTC", "Asia/Tokyo"])

@@ -157,6 +157,7 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", list(OPERATIONS))
 def test_session_is_after_an_operation_as_it_was_before(
     spark: SparkSession, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -84,6 +84,7 @@ CASTS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("query", CASTS)
 def test_values_are_cast_to_the_types_of_columns_and_fields_of_the_same_names(
     session: SparkSession, tmp_path: Path, query: str
@@ -139,6 +140,7 @@ def test_types_stay_where_the_schema_is_to_follow(session: SparkSession, tmp_pat
     assert ids(path) == [3000000000]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("settings", "value", "found"),
     [
@@ -183,6 +185,7 @@ def test_what_needs_a_table_says_so_where_there_is_none(session: SparkSession, t
     assert not (tmp_path / "t").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("condition", "left"),
     [

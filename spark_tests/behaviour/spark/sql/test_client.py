@@ -496,6 +496,7 @@ class TestNotThere:
         assert len(DeltaLog(table).history()) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("statement", "nothing", "folder"),
     [

@@ -164,6 +164,7 @@ def _outcome(call: Callable[[], Any]) -> str:
     return "ok"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("call", CALLS)
 def test_a_place_is_taken_or_refused_as_by_delta_spark(
     spark: SparkSession, schema: str, tmp_path: Path, call: str

@@ -16,8 +16,9 @@ from typing import Any
 
 from spark_tests.engines.conformance.cases import Case, find_cases
 from spark_tests.engines.conformance.corpora import SHIPPED
-from spark_tests.engines.conformance.sampling import covering, shows
+from spark_tests.engines.conformance.sampling import shows
 from spark_tests.engines.conformance.ways_of_writing import named
+from spark_tests.full_form import covering
 
 LARGEST = 120_000
 # Tests read these by their names.

@@ -105,6 +105,7 @@ def who(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     spark.conf.unset(LOCAL_OPTIMIZE_CONF)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_files_rows_and_statistics_are_those_of_sparks_writer(
     spark: SparkSession, source: str, tmp_path: Path, by_arrow: list[str], layout: str, who: str
@@ -186,6 +187,7 @@ MORE: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", MORE)
 def test_more_than_files_is_written_by_spark(
     spark: SparkSession, source: str, tmp_path: Path, by_arrow: list[str], name: str

@@ -109,6 +109,7 @@ def _plan(spark: SparkSession, folder: Path, query: str) -> tuple[str, int]:
     return re.sub(r"#\d+", lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), text), count
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("settings", _SETTINGS)
 @pytest.mark.parametrize("query", _QUERIES)
 def test_plan_is_that_of_parquet_files(

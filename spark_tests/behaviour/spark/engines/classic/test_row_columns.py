@@ -554,6 +554,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name.replace(" ", "_"))
 def test_case_gives_the_same_rows_or_error_as_the_arrow_path(
     spark: SparkSession, tmp_path: Path, case: Case

@@ -61,6 +61,7 @@ def partitioned(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("condition", "files"),
     [

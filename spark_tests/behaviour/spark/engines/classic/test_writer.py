@@ -95,6 +95,7 @@ def described(path: Path) -> list[Any]:
     return sorted(found, key=json.dumps)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("arrow_write", ["true", "false"])
 def test_all_writers_commit_equal_tables(

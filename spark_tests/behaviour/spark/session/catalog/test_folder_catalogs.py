@@ -221,6 +221,7 @@ def nested(folder: Any, tmp_path: Path) -> Any:
     return folder
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", _WAYS_TO_MAKE)
 @pytest.mark.parametrize("name", ["lake.a.x", "lake.a.other.below"])
 def test_no_table_comes_over_a_namespace_or_into_a_table(

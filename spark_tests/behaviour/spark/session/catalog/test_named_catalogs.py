@@ -148,6 +148,7 @@ def test_names_of_the_embedded_coordinator(session: Any, tmp_path: Path) -> None
     refused(session, "CREATE TABLE lake.sales.u (id INT) USING delta", "DELTA_COORDINATOR_OPTION_MISSING")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("statement", "condition"),
     [

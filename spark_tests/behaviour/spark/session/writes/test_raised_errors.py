@@ -46,6 +46,7 @@ def _check_unchanged(spark: SparkSession, path: str) -> None:
     assert spark.read.format("delta").load(path).where("s IS NULL OR n.x IS NULL").count() == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("column", ["s", "n.x"])
 @pytest.mark.parametrize("statement", _STATEMENTS)
 def test_a_statement_that_stores_it_fails(
@@ -56,6 +57,7 @@ def test_a_statement_that_stores_it_fails(
     _check_unchanged(spark, path)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("native", ["true", "false"])
 @pytest.mark.parametrize("way", _WRITES)
 def test_a_write_that_stores_it_fails(spark: SparkSession, path: str, way: str, native: str) -> None:

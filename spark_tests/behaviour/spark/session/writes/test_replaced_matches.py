@@ -74,6 +74,7 @@ WAYS = {"save": save, "saveAsTable": by_name, "insertInto": by_place, "writeTo":
 USING = {(1, "a", 10), (2, "b", 200), (3, "c", 30), (4, "d", 400), (None, "n", 40), (None, "n", 999)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_with_the_values_of_a_written_row_are_replaced(
     session: SparkSession, tmp_path: Path, way: str
@@ -93,6 +94,7 @@ def test_rows_with_the_values_of_a_written_row_are_replaced(
     assert counted == {"numOutputRows": "6", "numDeletedRows": "1", "numCopiedRows": "3"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_for_which_a_condition_holds_with_a_written_row_are_replaced(
     session: SparkSession, tmp_path: Path, way: str
@@ -117,6 +119,7 @@ def test_conditions_know_the_names_that_rows_had(session: SparkSession, tmp_path
     assert found(path) == {(1, "a", 10), (2, "b", 7), (3, "c", 30), (None, "n", 40)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("condition", "left"),
     [("true", set()), ("false", found_rows(TABLE)), ("t.id >= 2", {(1, "a", 10), (None, "n", 40)})],
@@ -162,6 +165,7 @@ def test_values_that_differ_each_time_are_computed_once(session: SparkSession, t
     assert len(left) == 50 + len({1, 2, 3, None} - new)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("vectors", [False, True])
 @pytest.mark.parametrize("partitioned", ["", "k"])
 @pytest.mark.parametrize("tracked", [False, True])
@@ -280,6 +284,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_does_not_fit_is_refused_by_name(session: SparkSession, tmp_path: Path, case: str) -> None:
     path = table(session, tmp_path / "t")
@@ -365,6 +370,7 @@ STATEMENTS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_statements_replace_what_they_match(
@@ -399,6 +405,7 @@ def test_statements_on_tables_of_others_are_left_to_spark(spark: SparkSession, n
 # --- others who write
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("by", ["files", "statistics"])
 @pytest.mark.parametrize("other", [3, 100])
 def test_a_row_that_another_commit_brings_counts_as_read(
