@@ -48,7 +48,7 @@ settings.load_profile("default")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whatever asks for the session needs a JVM; what takes long begins first, so that no worker ends alone."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
@@ -63,11 +63,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
     if not FULL:
-        items[:] = _without_what_is_of_the_full_form(items)
+        left_out = _only_of_the_full_form(items)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+        items[:] = [item for item in items if item.nodeid not in left_out]
 
 
-def _without_what_is_of_the_full_form(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of the cases of a test marked `sampled` a share that has every value of each parameter."""
+def _only_of_the_full_form(items: list[pytest.Item]) -> set[str]:
+    """The cases of tests marked `sampled` but for a share of each that has every value of each parameter."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("sampled"):
@@ -79,7 +81,7 @@ def _without_what_is_of_the_full_form(items: list[pytest.Item]) -> list[pytest.I
         parameters = [(item.nodeid, _values(item)) for item in several]
         kept = part_of_product(parameters, marker.kwargs.get("share", 0.5))
         left_out |= {item.nodeid for place, item in enumerate(several) if place not in kept}
-    return [item for item in items if item.nodeid not in left_out]
+    return left_out
 
 
 def _values(item: pytest.Item) -> dict[str, Hashable]:
