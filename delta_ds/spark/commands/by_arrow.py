@@ -131,6 +131,7 @@ class ByArrow:
         self.target, self.plan, self._work = target, plan, work
         self._bring_package = bring_package
         self.results: list[TaskResult] = []
+        self._changed_rows = 0
 
     def rewrite(
         self, task: Task, files: CandidateFiles, actions: Sequence[int], *, repeated: bool = False
@@ -163,6 +164,7 @@ class ByArrow:
         found = _or_spark(lambda: self._run(rewrite, task))
         if found.result.paths:
             self.results.append(found.result)
+        self._changed_rows += found.rows
         return found
 
     def _run(self, rewrite: FileRewrite, task: Task) -> Rewritten:
@@ -181,7 +183,7 @@ class ByArrow:
             return together(run_tasks(numbers, partial(_in_task, rewrite, task, groups)))
 
     def insert(self, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write new rows, given by the table's columns but those that are computed; how many.
+        """Write new rows, after `rewrite`, given by the table's columns but those that are computed; how many.
 
         Raises
         ------
@@ -190,7 +192,8 @@ class ByArrow:
         """
         with self._work.phase("inserting", unit="rows") as phase:
             rows = phase.rows(batches)
-            result = _or_spark(lambda: write_rows(self.plan.inserts, rows, folder=self.plan.folder))
+            plan = self.plan.inserts_beside(self._changed_rows)
+            result = _or_spark(lambda: write_rows(plan, rows, folder=self.plan.folder))
         if result.paths:
             self.results.append(result)
         return result.rows

@@ -114,6 +114,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self.repeatable = False
         self.is_function_of_rows = False
         self._results: list[TaskResult] = []
+        self._changed_rows = 0
         self._writes = self._committed = False
         self._guard = staging(handle.where)
         self._pinned_snapshots, self._reported = ExitStack(), ExitStack()
@@ -184,14 +185,14 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     # --- rows
 
     def insert(self, frame: DataFrame) -> int:
-        """Write new rows, given by the table's columns but those that are computed; how many."""
+        """Write new rows, after `rewrite`, given by the table's columns but those that are computed; how many."""
         self._begin_to_write()
-        plan, folder = self.plan.inserts, self.plan.folder
+        plan, folder = self.plan.inserts_beside(self._changed_rows), self.plan.folder
         if self._results:
             # Spark's writer makes the folder that it writes to.
             folder = f"{folder}/{len(self._results)}"
         problem = None
-        if self.plan.records_changes:
+        if self.plan.records_changes and self._changed_rows:
             problem = "rows of the change data feed are written along with the rows"
         target = self.target
         with self._work.phase("writing", unit="tasks") as phase, tasks_counted(target.spark, phase):
@@ -224,6 +225,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         ):
             found = rewrite_files(self.target, self._task_plan, rows_of, files, actions, repeated=repeated)
         self._results.append(found.result)
+        self._changed_rows += found.rows
         return found
 
     def by_arrow(self, work: Callable[[ByArrow], _Answer], *, deletes: bool = False) -> _Answer | None:

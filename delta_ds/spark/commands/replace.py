@@ -145,7 +145,7 @@ class _Replacement:
             sample = replace(sample, sides=replace(sample.sides, source=self._source))
         read, files, stats, scope = self._candidates(sample)
         found = self._remove(files, stats)
-        self._insert(found)
+        self._written = change.insert(self._aligned(self._source))
         self._commit(read, files, found, scope)
 
     # --- what matches
@@ -271,12 +271,6 @@ class _Replacement:
             return rows.select(rows[FILE], rows[ROW], F.lit(0).alias(CLAUSE))
 
         return self._change.rewrite(places, files, [DELETE])
-
-    def _insert(self, found: Rewritten) -> None:
-        change = self._change
-        if not found.rows:
-            change.plan = change.plan.without_changes
-        self._written = change.insert(self._aligned(self._source))
 
     def _commit(
         self,

@@ -64,19 +64,21 @@ class DmlPlan:
     folder: str = field(default_factory=lambda: str(uuid.uuid4()))
     new_rows: WritePlan | None = None
 
-    @property
-    def inserts(self) -> WritePlan:
-        """How new rows are written: nothing of theirs is to be kept, and ids follow from where they come to lie."""
-        if self.new_rows is not None:
-            return self.new_rows
-        return replace(self.write, files=replace(self.write.files, extra_columns=()))
+    def inserts_beside(self, changed_rows: int) -> WritePlan:
+        """How new rows are written: nothing of theirs is to be kept, and ids follow from where they come to lie.
 
-    @property
-    def without_changes(self) -> DmlPlan:
-        """The same without change files: nothing goes, so that new files tell all there is to tell."""
-        new_rows = self.inserts
-        scope = replace(new_rows.overwrite_scope, records_changes=False)
-        return replace(self, records_changes=False, new_rows=replace(new_rows, overwrite_scope=scope))
+        Parameters
+        ----------
+        changed_rows
+            How many rows of the table the command changes. Where it changes none, new files tell readers of the change
+            feed all there is to tell, and no change files are written.
+        """
+        plan = self.new_rows
+        if plan is None:
+            plan = replace(self.write, files=replace(self.write.files, extra_columns=()))
+        if changed_rows:
+            return plan
+        return replace(plan, overwrite_scope=replace(plan.overwrite_scope, records_changes=False))
 
     def replaced_files(self, files: CandidateFiles, rewritten: Rewritten) -> list[str]:
         """The paths of those files that were rewritten; none where rows are marked instead."""

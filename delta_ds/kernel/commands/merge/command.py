@@ -53,7 +53,6 @@ from delta_ds.kernel.transaction.write.task import TaskResult, write_rows
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
     from delta_ds.kernel.format.expressions.tree import Expression
@@ -133,7 +132,7 @@ class _Merge:
         rewritten = self._change.rewrite(self._task(), self._files, actions)
         if rewritten.ambiguous:  # rows of several batches
             raise self._rows.several_match()
-        inserted = self._insert(rewritten.sources)
+        inserted = self._insert(rewritten)
         rows = self._counts(rewritten, inserted)
         committed_anyway = bool(self._request.settings.txn) or self._commits_nothing(rewritten)
         result = MergeResult(
@@ -197,15 +196,15 @@ class _Merge:
 
     # --- what is written
 
-    def _insert(self, matched: npt.NDArray[np.int64]) -> TaskResult:
+    def _insert(self, found: Rewritten) -> TaskResult:
         if not self._inserts:
             return TaskResult()
         plan = self._change.plan
         self._change.owns_folder()
-        total = self._source.rows.num_rows - len(matched)
+        total = self._source.rows.num_rows - len(found.sources)
         with self._change.phase("inserting", total, "rows") as phase:
-            rows = phase.rows(self._rows.insertions(matched))
-            result = write_rows(plan.inserts, rows, folder=plan.folder)
+            rows = phase.rows(self._rows.insertions(found.sources))
+            result = write_rows(plan.inserts_beside(found.rows), rows, folder=plan.folder)
         self._change.wrote(result)
         return result
 
@@ -322,8 +321,8 @@ class _Replacement(_Merge):
         """Do it; the version."""
         change, plan = self._change, self._change.plan
         rewritten = change.rewrite(self._task(), self._files, [DELETE], repeated=True)
-        new_rows = plan.without_changes.inserts if not rewritten.rows else plan.inserts
         change.owns_folder()
+        new_rows = plan.inserts_beside(rewritten.rows)
         written = write_rows(new_rows, self._source.rows.to_batches(), folder=plan.folder)
         change.wrote(written)
         touched, rows_before = self._files.only(rewritten.files), None

@@ -246,11 +246,12 @@ def check_schema(read_state: TableState, metadata: Metadata, version: int, *, ha
     SchemaError
         With the advice to restart where that helps: an added column is read after a restart.
     UnsupportedOperationError
-        It is another table.
+        Another table has taken its place.
     """
-    if metadata.id != read_state.metadata.id:
-        raise different_table(read_state.table, metadata.id, read_state.metadata.id)
     backfilling = version < read_state.version
+    # What was there before the table was replaced is read on the way to it.
+    if metadata.id != read_state.metadata.id and not backfilling:
+        raise different_table(read_state.table, metadata.id, read_state.metadata.id)
     old, new = (metadata, read_state.metadata) if backfilling else (read_state.metadata, metadata)
     changes = mapped_changes(old, new)
     if changes is None or changes.renamed or changes.dropped:

@@ -203,7 +203,8 @@ def new_table(
     table
         The table's address, for messages.
     replacing
-        The version it takes the place of: its id stays, its features stay supported.
+        The version it takes the place of: the table gets another id, so that streams tell the two apart, and its
+        features stay supported.
     without_columns
         Whether it may have none, which it is given later.
     unknown
@@ -233,7 +234,7 @@ def new_table(
     _check_constraints(stored, schema, table)
     extra = set(inputs.features) | ({features.CLUSTERING.name} if cluster_by else set())
     metadata = Metadata(
-        id=replacing.metadata.id if replacing is not None else str(uuid.uuid4()),
+        id=str(uuid.uuid4()),
         schema_string=schema_to_json(schema),
         partition_columns=partitioning,
         configuration=_with_kept_properties(stored, replacing),

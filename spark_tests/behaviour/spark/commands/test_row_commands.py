@@ -100,6 +100,23 @@ def test_commands_change_the_rows_they_are_meant_to(
             assert bool(files) == (VECTORS.items() <= properties.items())
 
 
+@pytest.mark.parametrize("finder", ["arrow", "spark"])
+@pytest.mark.parametrize("clauses", ["inserts alone", "an update of no row"])
+@pytest.mark.parametrize("properties", [FEED, {**FEED, **VECTORS}], ids=["rewritten", "marked"])
+def test_a_merge_that_only_adds_rows_writes_no_change_files(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str], clauses: str, finder: str
+) -> None:
+    table = make(spark, tmp_path / "t", properties, partitioned=False)
+    source = spark.range(95, 110).selectExpr("id", "id % 3 as p", "1 as v")
+    condition = {"arrow": "t.id = s.id", "spark": "soundex(string(t.id)) = soundex(string(s.id))"}[finder]
+    merge = table.merge(source.alias("s"), condition)
+    if clauses != "inserts alone":
+        merge = merge.whenMatchedUpdate("t.v = -1", {"v": "s.v"})
+    assert merge.whenNotMatchedInsertAll().execute().collect() == [(10, 0, 0, 10)]
+    assert '"cdc":' not in (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").read_text()
+    assert changes(spark, tmp_path / "t", 1) == {"insert": 10}
+
+
 def _adds(path: Path, version: int) -> list[dict[str, object]]:
     import json
 

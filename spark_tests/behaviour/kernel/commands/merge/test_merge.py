@@ -290,6 +290,9 @@ def test_rows_afterwards_are_those_of_a_merge_row_by_row(
             )
             assert len({row["_metadata"]["row_id"] for row in after}) == len(after)
         if result.version is not None and "delta.enableChangeDataFeed" in properties:
+            commit = Path(folder, "_delta_log", f"{result.version:020d}.json").read_text()
+            # New files tell of new rows all there is to tell.
+            assert ('"cdc":' in commit) == bool(counts["deleted"] or counts["updated"])
             _check_feed(log, result.version, before, after, counts)
 
 

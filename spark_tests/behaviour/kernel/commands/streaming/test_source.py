@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError, LogError, UnsupportedOperationError
 from delta_ds.kernel.commands.streaming.offsets import ALL_AVAILABLE, ReadLimits, StreamOffset
 from delta_ds.testing import remove_action
@@ -258,6 +259,21 @@ def test_a_table_created_anew_under_a_running_stream_is_refused(tmp_path: Path) 
     with pytest.raises(UnsupportedOperationError) as caught:
         open_source(tmp_path).offset(end.to_dict())
     assert condition(caught) == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+
+
+def test_a_stream_ends_where_its_table_is_replaced_and_another_reads_past_that(tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(rows(1))
+    running = open_source(tmp_path, startingVersion=0)
+    at = end_of(running)
+    log.write(rows(2), mode="overwrite", options={"replaceTable": "true"})
+    other = open_source(tmp_path, startingVersion=0, skipChangeCommits="true")
+    log.write(rows(3))
+    for refused in (lambda: other.offset(at.to_dict()), lambda: running.latest_offset(at)):
+        with pytest.raises(UnsupportedOperationError) as caught:
+            refused()
+        assert condition(caught) == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+    assert sorted(n for batch in everything(other) for n in batch) == [1, 3]
 
 
 @pytest.mark.parametrize("commits", [1, 2, 9])
