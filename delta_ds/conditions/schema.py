@@ -325,6 +325,10 @@ UNSUPPORTED_ARROW_TYPE = UNSUPPORTED_DATA_TYPES.also(
 UNKNOWN_DATA_TYPE = UNSUPPORTED_DATA_TYPES.also(
     "column {column} has the unknown type {type!r}; a newer version of this package may read it",
 )
+USER_DEFINED_TYPE = UNSUPPORTED_DATA_TYPES.also(
+    "column {column} has the user-defined type {type}, which is not supported; write what it consists of (of vectors "
+    "pyspark.ml.functions.vector_to_array), or use delta-spark",
+)
 UNSUPPORTED_COLLATION = UNSUPPORTED_DATA_TYPES.also(
     "column {column!r} has a collation, which needs the table feature collations that this version of "
     "delta_ds does not write; use a plain string. Nothing was written",

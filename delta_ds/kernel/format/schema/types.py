@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.protocol import GEOSPATIAL_COLUMN
-from delta_ds.conditions.schema import UNKNOWN_DATA_TYPE, UNSUPPORTED_DATA_TYPES
+from delta_ds.conditions.schema import UNKNOWN_DATA_TYPE, UNSUPPORTED_DATA_TYPES, USER_DEFINED_TYPE
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.base.card import Card, CardTable, Shown, table_of
 from delta_ds.kernel.base.json_text import parse_json, to_json
@@ -189,6 +189,9 @@ def _parse(node: Any, path: str, depth: int = 0) -> DataType:
                 _parse(node["valueType"], path + ".value", depth + 1),
                 bool(node["valueContainsNull"]),
             )
+        if kind == "udt":
+            named = node.get("pyClass") or node["class"]  # A type of Java alone has no class in Python.
+            raise USER_DEFINED_TYPE(column=path.lstrip("."), type=named)
     except (KeyError, TypeError, AttributeError) as error:
         raise SchemaError(
             f"the schema is malformed at {path.lstrip('.') or 'its root'}: {error!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -374,3 +375,23 @@ def test_geospatial_types_are_refused_by_name(kind: str) -> None:
         parse_schema(text)
     assert caught.value.condition == "DELTA_GEOSPATIAL_NOT_SUPPORTED"
     assert kind in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (
+            {"class": "org.x.VectorUDT", "pyClass": "pyspark.ml.linalg.VectorUDT"},
+            "pyspark.ml.linalg.VectorUDT",
+        ),
+        ({"class": "org.x.OnlyInJava"}, "org.x.OnlyInJava"),
+    ],
+)
+def test_a_type_that_a_user_defined_is_refused_by_its_class(named: dict[str, str], said: str) -> None:
+    kind = {"type": "udt", **named, "sqlType": "double"}
+    array = {"type": "array", "elementType": kind, "containsNull": True}
+    field = {"name": "a", "type": array, "nullable": True, "metadata": {}}
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        parse_schema(json.dumps({"type": "struct", "fields": [field]}))
+    assert caught.value.condition == "DELTA_UNSUPPORTED_DATA_TYPES"
+    assert f"column a.element has the user-defined type {said}, which" in str(caught.value)
