@@ -42,6 +42,7 @@ _SERVICES = Path("META-INF", "services", "org.apache.spark.sql.sources.DataSourc
 _FOLDER = "pydelta-classes-"
 _CONNECT_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
 _CONFLICTS = "io.delta.exceptions"
+_HANDLE = "io/delta/tables/DeltaTable.java"
 _CONFLICT = """package {package};
 
 public class {name} extends {parent} {{
@@ -173,10 +174,13 @@ def class_folder(jvm: Jvm) -> Path | None:
 def _classes(jvm: Jvm) -> dict[str, bytes]:
     """From file names to the classes' code: kept from an earlier session, or compiled."""
     base = f"{_CONFLICTS}.{exceptions.DeltaConcurrentModificationException.__name__}"
-    texts = _conflict_texts() if _find(jvm, base) is None else {}
+    sources = files(__package__).joinpath("java")
+    texts = {}
+    if _find(jvm, base) is None:
+        texts = _conflict_texts() | {_HANDLE: sources.joinpath(_HANDLE).read_text("utf-8")}
     texts |= {
         f"{PACKAGE}/{entry.name}": entry.read_text("utf-8")
-        for entry in files(__package__).joinpath("java").iterdir()
+        for entry in sources.iterdir()
         if entry.name.endswith(".java")
     }
     return compiled(jvm.jvm, jvm.gateway, texts, lambda: _compile(jvm, texts))
