@@ -103,7 +103,7 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
         staged.deleted_by(lambda: discard_folder(snapshot, plan.folder))
         rewrite = plan_file_rewrite(snapshot, plan, files, _ACTIONS)
         rewritten = rewrite_changed_files(rewrite, [_changes(changed)] if changed else [])
-        written = write_rows(plan.inserts, [batch(inserted)], 1, folder=plan.folder)
+        written = write_rows(plan.inserts_beside(rewritten.rows), [batch(inserted)], 1, folder=plan.folder)
         change = DmlCommand(
             operation="MERGE" if command.kind == MERGE else command.kind.upper(),
             predicate=predicate,
