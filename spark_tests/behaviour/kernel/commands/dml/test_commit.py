@@ -114,7 +114,7 @@ def test_rows_written_anew_replace_their_file(tmp_path: Path) -> None:
 
     changed = rewrite_changed_files(plan_file_rewrite(snapshot, plan, files, [UPDATE, DELETE]), [batch])
     new = pa.RecordBatch.from_pydict({"id": [200], "p": ["b"]})
-    results = [changed.result, write_rows(plan.inserts, [new], 1, folder=plan.folder)]
+    results = [changed.result, write_rows(plan.inserts_beside(changed.rows), [new], 1, folder=plan.folder)]
     version = commit_dml(snapshot, DmlCommand("MERGE", removed=[path], results=results, plan=plan)).version
 
     assert _rows(log) == [0, *range(3, 20), 100, 200]
@@ -156,7 +156,7 @@ def test_a_file_that_is_gone_is_told_and_what_was_written_is_deleted(tmp_path: P
     plan = plan_dml(snapshot)
     path = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
     new = pa.RecordBatch.from_pydict({"id": [5], "p": ["b"]})
-    result = write_rows(plan.inserts, [new], folder=plan.folder)
+    result = write_rows(plan.inserts_beside(1), [new], folder=plan.folder)
     commit_dml(log.open_snapshot(), DmlCommand("DELETE", parse_predicate("p = 'b'"), removed=[path]))
     change = DmlCommand("UPDATE", parse_predicate("p = 'b'"), removed=[path], results=[result], plan=plan)
 
@@ -172,7 +172,9 @@ def test_all_that_a_change_wrote_can_be_discarded(tmp_path: Path) -> None:
     snapshot = log.open_snapshot()
     before = _files_on_disk(log)
     plan = plan_dml(snapshot)
-    write_rows(plan.inserts, [pa.RecordBatch.from_pydict({"id": [1], "p": ["b"]})], folder=plan.folder)
+    write_rows(
+        plan.inserts_beside(1), [pa.RecordBatch.from_pydict({"id": [1], "p": ["b"]})], folder=plan.folder
+    )
     assert len(_files_on_disk(log)) == len(before) + 2
 
     discard_folder(snapshot, plan.folder)
