@@ -79,7 +79,7 @@ def _only_of_the_full_form(items: list[pytest.Item]) -> set[str]:
         marker = several[0].get_closest_marker("sampled")
         assert marker is not None and hasattr(several[0], "callspec"), f"{name} has no cases"
         parameters = [(item.nodeid, _values(item)) for item in several]
-        kept = part_of_product(parameters, marker.kwargs.get("share", 0.5))
+        kept = part_of_product(parameters, marker.kwargs.get("share", 1 / 3))
         left_out |= {item.nodeid for place, item in enumerate(several) if place not in kept}
     return left_out
 

@@ -56,6 +56,7 @@ def test_kernel_reads_the_case_as_the_reference(case: Case) -> None:
     _pass(case, KernelEngine())
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PORTABLE, ids=lambda case: case.name)

@@ -29,7 +29,7 @@ pytestmark = [
 # Each does something that Spark Connect has ways of its own for.
 SAMPLE = {
     "server": ("delete_forms", "merge_sources", "streaming_by_name"),
-    "local": ("dataframe_by_name", "parameters", "paths_everywhere"),
+    "local": ("dataframe_by_name", "paths_everywhere"),
 }
 _SECONDS = 3000
 

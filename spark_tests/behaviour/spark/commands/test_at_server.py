@@ -50,7 +50,7 @@ def test_every_condition_finds_the_rows_that_spark_finds(
     spark: SparkSession, client: Client, base: str, tmp_path: Path, in_berlin: None
 ) -> None:
     # Whoever evaluates them there is tested in a classic session: what counts is how they get there.
-    conditions = part([*TRANSLATED, *FOREIGN], every=4)
+    conditions = part([*TRANSLATED, *FOREIGN], every=8)
     wanted = spark.read.format("pydelta").load(base)
     counts = wanted.agg(
         *(F.expr(f"sum(int(({c}) <=> true))").alias(f"c{n}") for n, c in enumerate(conditions))

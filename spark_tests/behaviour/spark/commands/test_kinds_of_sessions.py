@@ -215,7 +215,7 @@ def _run_of_frames(spark: SparkSession, command: str, path: str) -> None:
     _OF_FRAMES[command](DeltaTable.forPath(spark, path))
 
 
-@pytest.mark.sampled(share=0.35)
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", ["files are replaced", "marked, feed and ids"])
 @pytest.mark.parametrize("command", _OF_FRAMES)
 def test_columns_of_frames_mean_in_a_client_what_they_mean_in_a_classic_session(

@@ -61,6 +61,7 @@ def _make(spark: SparkSession, path: str, layout: str) -> None:
     spark.sql(f"INSERT INTO pydelta.`{path}` SELECT id, 'a', id % 2 FROM range(8, 12, 1, 1)")
 
 
+@pytest.mark.sampled
 @pytest.mark.spark
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_have_the_ids_that_the_kernel_finds(spark: SparkSession, tmp_path: Path, layout: str) -> None:

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 CELLS = [cell for cell in cells() if cell.name in recorded(cell.part)]
 # No divisor of the numbers of ways, so that the sample has all of them.
-_EVERY = 23
+_EVERY = 37
 _SAMPLE = CELLS if FULL else CELLS[::_EVERY]
 # As the session of the records had it; the number of files depends on it.
 _SETTINGS = {
