@@ -45,7 +45,7 @@ def part_of_product(cases: Sequence[tuple[str, Mapping[str, Hashable]]], share: 
     A case is its name, and the values of its parameters. Of a product all values of each side are among those that
     are chosen, if so many are.
     """
-    names, number = cases[0][1], round(len(cases) * share)
+    names, number = cases[0][1], max(round(len(cases) * share), 1)
     sides = [name for name in names if len({values[name] for _, values in cases}) <= number]
     places = covering(range(len(cases)), lambda place: {(name, cases[place][1][name]) for name in sides})
     rest = sorted(set(range(len(cases))) - set(places), key=lambda place: crc32(cases[place][0].encode()))

@@ -38,7 +38,7 @@ def test_a_part_of_a_product_has_every_value_of_every_side(sizes: dict[str, int]
     cases: list[dict[str, int]] = [{}]
     for name, size in sizes.items():
         cases = [{**case, name: value} for case in cases for value in range(size)]
-    number = round(len(cases) * share)
+    number = max(round(len(cases) * share), 1)
     chosen = part_of_product([(str(case), case) for case in cases], share)
     for name, size in sizes.items():
         if size <= number:

@@ -19,7 +19,7 @@ from spark_tests.engines.conformance.operation_records import (
     recorded,
     run,
 )
-from spark_tests.full_form import FULL
+from spark_tests.full_form import part
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 _NAMES = [name for name in programs() if name in recorded()]
 _EVERY = 4
-_SAMPLE = _NAMES if FULL else _NAMES[::_EVERY]
+_SAMPLE = part(_NAMES, _EVERY)
 
 
 @pytest.fixture(scope="module")

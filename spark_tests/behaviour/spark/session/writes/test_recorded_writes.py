@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_tests.engines.conformance.ways_of_writing import Cell, cells, difference, recorded, run
-from spark_tests.full_form import FULL
+from spark_tests.full_form import part
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 CELLS = [cell for cell in cells() if cell.name in recorded(cell.part)]
 # No divisor of the numbers of ways, so that the sample has all of them.
 _EVERY = 37
-_SAMPLE = CELLS if FULL else CELLS[::_EVERY]
+_SAMPLE = part(CELLS, _EVERY)
 # As the session of the records had it; the number of files depends on it.
 _SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
