@@ -38,7 +38,7 @@ from delta_ds.kernel.commands.merge.clauses import (
 )
 from delta_ds.kernel.commands.merge.plan import MergePlan, may_equal, plan_merge
 from delta_ds.kernel.commands.merge.rows import MergeRows
-from delta_ds.kernel.commands.merge.sides import TARGET, Sides
+from delta_ds.kernel.commands.merge.sides import Sides
 from delta_ds.kernel.files.read.data_file import BATCH_ROWS
 from delta_ds.kernel.files.read.file_columns import Layouts
 from delta_ds.kernel.files.read.plan import ReadPlan
@@ -184,15 +184,11 @@ class _Merge:
         """What every row of the table meets whose change hangs on the source; None: all of them count."""
         if self._by_source:
             return None
-        return conjunction([*self._demands(), *demands_of_keys(self._plan, self._rows)])
-
-    def _demands(self) -> list[Expression]:
-        sides = self._plan.sides
-        return [sides.of_target(part) for part in self._plan.conditions if sides.read_by(part) == {TARGET}]
+        return conjunction([*self._plan.demands(), *demands_of_keys(self._plan, self._rows)])
 
     def _of_target(self) -> Expression | None:
-        """What every row meets that matches one of any source."""
-        return None if self._by_source else conjunction(self._demands())
+        """What every row meets that some source could change."""
+        return None if self._by_source else conjunction(self._plan.demands())
 
     # --- what is written
 

@@ -2,7 +2,7 @@
 
 What a clause sees: `WHEN MATCHED` both sides, `WHEN NOT MATCHED` the source, `WHEN NOT MATCHED BY SOURCE` the table.
 
-What every row of the table meets that can match: by it files and row groups are skipped. Bounds of the source's keys
+What every row of the table meets that can change: by it files and row groups are skipped. Bounds of the source's keys
 are more than delta-spark asks.
 
 Source: delta-spark, `DeltaMergeInto`, `ResolveDeltaMergeInto`, `PreprocessTableMerge`, `MergeIntoCommand`,
@@ -11,7 +11,7 @@ Source: delta-spark, `DeltaMergeInto`, `ResolveDeltaMergeInto`, `PreprocessTable
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from delta_ds.kernel.commands.merge.resolver import ResolvedClause, Resolver
 from delta_ds.kernel.commands.merge.sides import SOURCE, TARGET, Sides
 from delta_ds.kernel.format.expressions.arrays import values_of
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_numeric
-from delta_ds.kernel.format.expressions.tree import Call, Expression, Literal, conjuncts
+from delta_ds.kernel.format.expressions.tree import Call, Expression, Literal, conjunction, conjuncts
 from delta_ds.kernel.format.schema.column_paths import Path
 from delta_ds.kernel.format.schema.evolution import can_widen
 from delta_ds.kernel.format.schema.types import (
@@ -112,6 +112,23 @@ class MergePlan:
         """The clauses that update rows, with their numbers."""
         return [(n, c) for n, c in enumerate(self.clauses) if c.clause.do == "update"]
 
+    def demands(self) -> list[Expression]:
+        """What is known of the table alone of every row whose change hangs on the source; not bound.
+
+        Where all clauses are for rows that match, their conditions count as well as the search condition.
+        """
+        demands = self._on_table(self.conditions)
+        if all(clause.clause.when == "matched" for clause in self.clauses):
+            of_clauses = [
+                self._on_table(conjuncts(clause.condition)) if clause.condition is not None else []
+                for clause in self.clauses
+            ]
+            demands += one_of_them(of_clauses)
+        return demands
+
+    def _on_table(self, parts: Iterable[Expression]) -> list[Expression]:
+        return [self.sides.of_target(part) for part in parts if self.sides.read_by(part) == {TARGET}]
+
 
 def plan_merge(
     snapshot: Snapshot, sides: Sides, predicate: str, clauses: Sequence[Clause], evolve: bool
@@ -161,6 +178,15 @@ def plan_merge(
         computed,
         tuple(name for name in special.identities if any(name not in n for n in inserts)),
     )
+
+
+def one_of_them(alternatives: Sequence[list[Expression]]) -> list[Expression]:
+    """What is known of rows that meet all demands of at least one alternative; nothing where one demands nothing."""
+    whole = [conjunction(demands) for demands in alternatives]
+    parts = [part for part in whole if part is not None]
+    if not parts or len(parts) < len(whole):
+        return []
+    return [parts[0] if len(parts) == 1 else Call("or", tuple(parts))]
 
 
 def key_of(sides: Sides, part: Expression) -> Key | None:

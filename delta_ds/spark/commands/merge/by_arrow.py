@@ -33,8 +33,8 @@ from delta_ds.kernel.format.schema.types import BOOLEAN, DataType, StructField, 
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, RESULTS_BOUND
-from delta_ds.spark.commands.expression_resolution import Scope, bound_alike, demands_on_target
-from delta_ds.spark.commands.merge.plan import ResolvedClause
+from delta_ds.spark.commands.expression_resolution import Scope, bound_alike
+from delta_ds.spark.commands.merge.plan import ResolvedClause, demands_on_table
 from delta_ds.spark.commands.merge.rows import Outcome, Sides, several_match
 from delta_ds.spark.commands.merge.sides import Side, has_usable_bounds
 from delta_ds.spark.engines.classic.catalyst_values import OnlySpark, cast_alike
@@ -274,7 +274,7 @@ def merge_by_arrow(
     inserts = any(clause.clause.inserts for clause in plan.clauses)
     by_source = any(clause.clause.is_by_source for clause in plan.clauses)
     changes = any(not clause.clause.inserts for clause in plan.clauses)
-    demands = [] if by_source else demands_on_target(target, sample.plan.on, sample.target)
+    demands = [] if by_source else demands_on_table(target, sample.plan, sample.target)
     read = target.understood(demands)
     if not by_source:
         demands += demands_of_keys(plan, rows)

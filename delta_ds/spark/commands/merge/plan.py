@@ -20,7 +20,8 @@ from delta_ds.kernel.commands.merge.clauses import (
     When,
     effective_clauses,
 )
-from delta_ds.kernel.commands.merge.plan import evolved_schema
+from delta_ds.kernel.commands.merge.plan import evolved_schema, one_of_them
+from delta_ds.kernel.format.expressions.tree import Expression
 from delta_ds.kernel.format.operations import MERGE
 from delta_ds.kernel.format.schema.column_paths import Path
 from delta_ds.kernel.format.schema.types import (
@@ -29,7 +30,7 @@ from delta_ds.kernel.format.schema.types import (
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.records import dataclass, field
 from delta_ds.spark.commands.assignments import Assignment, align, find_target, target_path
-from delta_ds.spark.commands.expression_resolution import SEARCH_CONDITION, Scope
+from delta_ds.spark.commands.expression_resolution import SEARCH_CONDITION, Scope, demands_on_target
 from delta_ds.spark.commands.merge.sides import Side
 from delta_ds.spark.commands.store_casts import StoreCast
 from delta_ds.spark.engines.seam.choice import engine_of
@@ -37,6 +38,8 @@ from delta_ds.spark.engines.seam.expressions import Context, ResolutionCache, Re
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from delta_ds.spark.commands.dml_target import DmlTarget
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,27 @@ def plan_merge(
         resolver.of_source.projections,
         resolver.of_target.projections,
     )
+
+
+def demands_on_table(target: DmlTarget, plan: MergePlan, rows: DataFrame) -> list[Expression]:
+    """What is known of the table alone of every row whose change hangs on the source.
+
+    Where all clauses are for rows that match, their conditions count as well as the search condition.
+
+    Parameters
+    ----------
+    plan
+        Without a clause for rows that match nothing in the source.
+    rows
+        The table's side of the join.
+
+    Source: delta-spark, `MergeIntoCommandBase.getTargetOnlyPredicates`.
+    """
+    demands = demands_on_target(target, plan.on, rows)
+    if all(clause.is_matched for clause in plan.clauses):
+        conditions = (clause.condition for clause in plan.clauses)
+        demands += one_of_them([demands_on_target(target, c, rows) if c else [] for c in conditions])
+    return demands
 
 
 def history_parameters(plan: MergePlan) -> dict[str, str]:

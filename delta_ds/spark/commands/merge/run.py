@@ -25,7 +25,7 @@ from delta_ds.spark.base.session_conf import MERGE_SOURCE_CONF, MERGE_SOURCE_SIZ
 from delta_ds.spark.commands.by_arrow import ByArrow, lost_rows
 from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.dml_target import DmlTarget, end_if_explained
-from delta_ds.spark.commands.expression_resolution import demands_on_target, keys_of
+from delta_ds.spark.commands.expression_resolution import keys_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.by_arrow import (
     Matches,
@@ -37,6 +37,7 @@ from delta_ds.spark.commands.merge.plan import (
     Clause,
     MergePlan,
     check_clauses,
+    demands_on_table,
     expressions_of,
     history_parameters,
     plan_merge,
@@ -302,7 +303,7 @@ class _Merge:
         target = self._target
         demands: list[Expression] = []
         if not self._by_source:
-            demands = demands_on_target(target, sample.plan.on, sample.target)
+            demands = demands_on_table(target, sample.plan, sample.target)
         read = target.understood(demands)
         keys = [] if self._by_source else keys_of(target, sample.plan.on, sample.target, sample.source)
         usable = [(f, value) for f, value in keys if has_usable_bounds(f.type)]

@@ -293,6 +293,29 @@ def test_sources_beyond_the_bound_are_joined_by_spark_and_it_is_told(
     assert "SoundEx" in caplog.text
 
 
+@pytest.mark.parametrize(("bound", "by_arrow"), [("256m", True), ("1k", False)])
+def test_files_in_which_no_clause_changes_rows_that_match_are_not_read(
+    spark: SparkSession, tmp_path: Path, found: list[bool], bound: str, by_arrow: bool
+) -> None:
+    path = tmp_path / "t"
+    for value in range(3):
+        DeltaLog(path).write(pa.table({"id": range(1000), "v": [value] * 1000}))
+        if not value:
+            (gone,) = path.glob("*.parquet")
+    gone.unlink()
+    merging = (
+        DeltaTable.forPath(spark, str(path)).alias("t").merge(spark.range(1000).alias("s"), "t.id = s.id")
+    )
+    merging = merging.whenMatchedUpdate("t.v = 1 AND s.id < 10", {"v": "7"}).whenMatchedDelete("t.v > 1")
+    spark.conf.set(MERGE_SOURCE_CONF, bound)
+    try:
+        answer = merging.execute().first()
+    finally:
+        spark.conf.unset(MERGE_SOURCE_CONF)
+    assert answer is not None and (answer.num_updated_rows, answer.num_deleted_rows) == (10, 1000)
+    assert found == [by_arrow]
+
+
 def test_a_source_that_becomes_larger_than_spark_expects_is_joined_by_spark(
     spark: SparkSession, tmp_path: Path, found: list[bool]
 ) -> None:

@@ -109,6 +109,56 @@ def test_partitions_that_hold_no_key_of_the_source_are_not_read(tmp_path: Path) 
     assert _rows(log) == [(1, "a"), (3, None)]
 
 
+@pytest.mark.parametrize(
+    ("conditions", "scanned"),
+    [
+        (["t.v >= 200"], 2),
+        (["t.v = 100 AND s.v = 1"], 1),
+        (["t.v = 0", "t.v = 300"], 2),
+        (["t.v = 0", "s.v = 1"], 4),
+        (["t.v = s.v"], 4),
+        (["t.v = 0", None], 4),
+    ],
+)
+def test_files_in_which_no_clause_changes_rows_that_match_are_not_read(
+    tmp_path: Path, conditions: list[str | None], scanned: int
+) -> None:
+    log = DeltaLog(tmp_path)
+    for part in range(4):
+        log.write(pa.table({"id": range(part * 10, part * 10 + 10), "v": [part * 100] * 10}))
+    source = pa.table({"id": range(40), "v": [1] * 40})
+
+    def merged() -> TableMerger:
+        merger = log.merge(source, "t.id = s.id", "s", "t")
+        for condition in conditions:
+            merger = merger.when_matched_update({"v": "t.v"}, condition)
+        return merger
+
+    assert merged().execute().num_target_files_scanned == scanned
+    inserting = merged().when_not_matched_insert_all("s.id > 100")
+    assert inserting.execute().num_target_files_scanned == 4
+    by_source = merged().when_not_matched_by_source_delete("t.id > 100")
+    assert by_source.execute().num_target_files_scanned == 4
+
+
+@pytest.mark.parametrize("clause", ["t.v < 5", None])
+def test_rows_that_no_clause_changes_may_be_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clause: str | None
+) -> None:
+    log = DeltaLog(tmp_path)
+    properties = {"delta.isolationLevel": "Serializable", "partitionBy": "v"}
+    log.write(pa.table({"id": [1, 2], "v": [1, 2]}), options=properties)
+    source = pa.table({"id": [1, 7]})
+    merger = log.merge(source, "t.id = s.id", "s", "t", retries=0).when_matched_delete(clause)
+    _with_another_writer(monkeypatch, lambda: log.write(pa.table({"id": [7], "v": [9]})))
+    if clause is None:
+        with pytest.raises(DeltaConcurrentModificationException):
+            merger.execute()
+    else:
+        assert merger.execute().version == 2
+        assert _rows(log) == [(2, 2), (7, 9)]
+
+
 def test_an_empty_source_changes_only_what_it_does_not_match(log: DeltaLog) -> None:
     empty = pa.schema([("id", pa.int64()), ("v", pa.int64())]).empty_table()
     result = log.merge(empty, "t.id = s.id", "s", "t").when_matched_delete().execute()
