@@ -5,10 +5,14 @@ Nothing else of the command line prints: whatever comes from a table is spelled 
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -23,7 +27,6 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from delta_ds.cli.json_values import error_body, plain, shown
 from delta_ds.cli.streams import tell, writing
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base import environment
@@ -209,3 +212,43 @@ class _Bars:
     def on_progress(self, report: ProgressReport) -> None:
         total = report.done if report.finished and report.total is None else report.total
         self._tell(f"{report.command}: {report.phase}", report.done, total)
+
+
+# --- values and errors in JSON's types
+
+
+def plain(value: Any) -> Any:
+    """A value in JSON's types: times in ISO form, decimals and what JSON has no number for as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (Decimal, timedelta)):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def shown(value: Any) -> str:
+    """A value as a cell of a table; empty for null."""
+    if value is None:
+        return ""
+    value = plain(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def error_body(error: DeltaError) -> dict[str, Any]:
+    """An error as programs read it."""
+    return {
+        "error": type(error).__name__,
+        "condition": error.condition,
+        "message": error.text,
+        "parameters": error.parameters,
+    }
