@@ -169,7 +169,7 @@ class StorageError(DeltaError):
 class JobFailedError(DeltaError):
     """Spark gave up a job of a write or command: a full disk, a lost store, a lost executor. Nothing was committed.
 
-    What Spark reported, with all of its Java, is the cause.
+    In classic sessions it is a `Py4JJavaError` too: `java_exception` is what Spark reported, with all of its Java.
     """
 
     default_condition = "DELTA_JOB_FAILED"

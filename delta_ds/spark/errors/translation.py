@@ -79,8 +79,10 @@ _STATE = (
 # --- the classes of errors
 
 
-def as_spark_error(error: DeltaError, also: type[PySparkException] | None = None) -> DeltaError:
-    """The error as one of pyspark's class too.
+def as_spark_error(
+    error: DeltaError, also: type[PySparkException] | None = None, *, reported: object = None
+) -> DeltaError:
+    """The error as one of pyspark's class too; a job that failed in a classic session is py4j's error besides.
 
     Parameters
     ----------
@@ -88,6 +90,8 @@ def as_spark_error(error: DeltaError, also: type[PySparkException] | None = None
         Of the kernel's class. It becomes one of both classes itself, so that there is nothing to wrap.
     also
         The class of Spark; None for the one that the condition has.
+    reported
+        What the JVM threw where Spark gave up a job: `java_exception` of the error, by which programs ask for it.
 
     >>> from pyspark.errors import AnalysisException
     >>> error = as_spark_error(exceptions.SchemaError("no columns"))
@@ -98,11 +102,24 @@ def as_spark_error(error: DeltaError, also: type[PySparkException] | None = None
 
     if not isinstance(error, PySparkException):
         kind = also if also is not None else _spark_class(error)
-        error.__class__ = _class_of_both(type(error), kind)
+        of_java = _py4j_errors(error, reported)
+        error.__class__ = _class_of_both(type(error), (kind, *of_java))
         assert isinstance(error, PySparkException)
         texts = {name: _parameter_text(value) for name, value in error.parameters.items()}
         PySparkException.__init__(error, error.text, error.condition, texts)
+        for java in of_java:
+            java.__init__(error, error.text, reported)
     return error
+
+
+def _py4j_errors(error: DeltaError, reported: object) -> tuple[type[Exception], ...]:
+    """What py4j raises where a job failed, and pyspark lets through."""
+    if not isinstance(error, JobFailedError) or "py4j" not in sys.modules:
+        return ()
+    from py4j.java_gateway import JavaObject
+    from py4j.protocol import Py4JJavaError
+
+    return (Py4JJavaError,) if isinstance(reported, JavaObject) else ()
 
 
 def _spark_class(error: DeltaError) -> type[PySparkException]:
@@ -119,21 +136,22 @@ def _spark_class(error: DeltaError) -> type[PySparkException]:
     return spark_class
 
 
-def _class_of_both(ours: type[DeltaError], spark: type[PySparkException]) -> type[DeltaError]:
-    """A class of both kinds; it has the name of ours, by which errors are found again in what Spark reports."""
-    made = _made.get((ours, spark))
+def _class_of_both(ours: type[DeltaError], spark: tuple[type[Exception], ...]) -> type[DeltaError]:
+    """A class of all kinds; it has the name of ours, by which errors are found again in what Spark reports."""
+    made = _made.get((ours, *spark))
     if made is not None:
         return made
     members = {
         "__module__": ours.__module__,
         "__doc__": ours.__doc__,
-        "__reduce__": lambda self: (_unpickle, (ours, spark, self.text, self.condition, self.parameters)),
+        # Without what only lives in the JVM.
+        "__reduce__": lambda self: (_unpickle, (ours, spark[0], self.text, self.condition, self.parameters)),
         "getSqlState": lambda self: self.sql_state,
     }
-    return _made.setdefault((ours, spark), type(ours.__name__, (ours, spark), members))
+    return _made.setdefault((ours, *spark), type(ours.__name__, (ours, *spark), members))
 
 
-_made: dict[tuple[type[DeltaError], type[PySparkException]], type[DeltaError]] = {}
+_made: dict[tuple[type[Exception], ...], type[DeltaError]] = {}
 
 
 def _unpickle(
@@ -329,12 +347,13 @@ def delta_errors() -> Iterator[None]:
         if ours is None:
             raise
         if ours is error:
-            as_spark_error(ours)
+            as_spark_error(ours, reported=getattr(ours.__cause__, "java_exception", None))
             if ours.__cause__ is not None:
                 shorten(ours.__cause__)
             raise
         shorten(error)
-        raise as_spark_error(ours, _stream_class(error)) from error
+        reported = getattr(error, "java_exception", None)
+        raise as_spark_error(ours, _stream_class(error), reported=reported) from error
 
 
 def _stream_class(error: BaseException) -> type[PySparkException] | None:
@@ -354,7 +373,9 @@ def convert_exception(
         # A job that failed for a reason of which pyspark makes an exception: ours, if it is one of ours.
         cause = getattr(found, "_cause", None)
         ours = cause if isinstance(cause, DeltaError) else None
-    return found if ours is None else as_spark_error(ours, _stream_class(found))
+    if ours is None:
+        return found
+    return as_spark_error(ours, _stream_class(found), reported=arguments[0] if arguments else None)
 
 
 @contextmanager
