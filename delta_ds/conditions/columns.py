@@ -177,7 +177,7 @@ UNSUPPORTED_DROP_COLUMN = ErrorCondition(
     "DELTA_UNSUPPORTED_DROP_COLUMN",
     UnsupportedOperationError,
     "0AKDC",
-    "columns of {table} cannot be dropped: that needs column mapping. Set the table property "
+    "DROP COLUMN is not supported for {table}: that needs column mapping. Set the table property "
     "delta.columnMapping.mode=name first (readers and writers must know column mapping then). Nothing "
     "was changed",
 )
@@ -200,7 +200,7 @@ UNSUPPORTED_RENAME_COLUMN = ErrorCondition(
     "DELTA_UNSUPPORTED_RENAME_COLUMN",
     UnsupportedOperationError,
     "0AKDC",
-    "columns of {table} cannot be renamed: that needs column mapping. Set the table property "
+    "Column rename is not supported for {table}: that needs column mapping. Set the table property "
     "delta.columnMapping.mode=name first (readers and writers must know column mapping then). Nothing "
     "was changed",
 )

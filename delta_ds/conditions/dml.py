@@ -200,12 +200,14 @@ MERGE_UNRESOLVED_EXPRESSION = ErrorCondition(
     "DELTA_MERGE_UNRESOLVED_EXPRESSION",
     SchemaError,
     "42601",
-    "{clause} of the MERGE into {table}: the source has no column {column!r}; {hint}. Name the columns "
-    "that change, or merge with schema evolution. Nothing was written",
+    "Cannot resolve {column} in {action} clause given columns of the source: for {clause} of the MERGE into {table} "
+    "the source has no column {column!r}; {hint}. Name the columns that change, or merge with schema evolution. "
+    "Nothing was written",
     parameters=("column", "clause"),
 )
 MERGE_UNRESOLVED_NAME = MERGE_UNRESOLVED_EXPRESSION.also(
-    "{clause} of the MERGE into {table}: {where} has no column {column}; {hint}. Nothing was written",
+    "Cannot resolve {column} in {clause} of the MERGE into {table}: {where} has no column {column}; {hint}. Nothing "
+    "was written",
     parameters=("column", "clause"),
 )
 MERGE_NEEDS_SPARK = ErrorCondition(

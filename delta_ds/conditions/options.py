@@ -233,8 +233,9 @@ PATH_EXISTS = ErrorCondition(
     "DELTA_PATH_EXISTS",
     TableExistsError,
     "42K04",
-    "there is a table at {path} already (version {version}), and the save mode is errorifexists. Use "
-    "mode('append'), mode('overwrite') or mode('ignore'). Nothing was written",
+    "Cannot write to already existent path {path} without setting OVERWRITE = 'true': there is a table already "
+    "(version {version}), and the save mode is errorifexists. Use mode('append'), mode('overwrite') or mode('ignore'). "
+    "Nothing was written",
     parameters=("path", "version"),
 )
 REPLACE_WHERE_MISMATCH = ErrorCondition(

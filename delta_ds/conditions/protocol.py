@@ -101,7 +101,7 @@ UNKNOWN_CONFIGURATION = ErrorCondition(
     "DELTA_UNKNOWN_CONFIGURATION",
     InvalidOptionError,
     "F0000",
-    "unknown table property {property!r}{hint}",
+    "Unknown configuration was specified: {property} is not a table property{hint}",
     parameters=("property",),
 )
 UNSUPPORTED_FEATURES_FOR_WRITE = ErrorCondition(

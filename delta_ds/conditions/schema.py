@@ -87,8 +87,8 @@ DUPLICATE_COLUMNS_FOUND_DATA = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_FOUND.DATA",
     SchemaError,
     "42711",
-    "{what} has columns whose names are the same (case does not count): {duplicateCols:list}; rename "
-    "them. Nothing was written",
+    "Found duplicate column(s): {duplicateCols:list}. {what} has them under the same name (case does not count); "
+    "rename them. Nothing was written",
     parameters=("duplicateCols",),
 )
 DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE = ErrorCondition(
@@ -129,15 +129,15 @@ FAILED_TO_MERGE_FIELDS = ErrorCondition(
     "DELTA_FAILED_TO_MERGE_FIELDS",
     SchemaError,
     "22005",
-    "column {currentField} of the table is of type {tableType}, the incoming values are of type "
-    "{dataType}, which is not stored there; cast them before writing. Nothing was written.",
+    "Failed to merge fields '{currentField}' and '{updateField}': the column of the table is of type {tableType}, the "
+    "incoming values are of type {dataType}, which is not stored there; cast them before writing. Nothing was written.",
     parameters=("currentField", "updateField", "tableType", "dataType"),
 )
 FAILED_TO_MERGE_FIELDS_BY_NAME = FAILED_TO_MERGE_FIELDS.also(
     parameters=("currentField", "updateField"),
 )
 FAILED_TO_MERGE_TYPES = FAILED_TO_MERGE_FIELDS.also(
-    "failed to merge the fields {currentField!r}: {reason}, {tableType} in the table and {dataType} in "
+    "Failed to merge fields '{currentField}' and '{updateField}': {reason}, {tableType} in the table and {dataType} in "
     "the data; {hint}. Nothing was written",
     parameters=("currentField", "updateField", "tableType", "dataType"),
 )
@@ -149,8 +149,8 @@ INVALID_CHARACTERS_IN_COLUMN_NAMES = ErrorCondition(
     "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
     SchemaError,
     "42K05",
-    "the names of these columns of {table} hold one of the characters ' ,;{{}}()\\n\\t=', which need "
-    "column mapping: {invalidColumnNames:list}; rename them, or set the table property "
+    "Found invalid character(s) among ' ,;{{}}()\\n\\t=' in the column names of {table}, which need column mapping: "
+    "{invalidColumnNames:list}; rename them, or set the table property "
     "delta.columnMapping.mode=name. Nothing was written",
     parameters=("invalidColumnNames",),
 )

@@ -153,7 +153,11 @@ class Resolver:
                 near = nearest_name(field.name, sides.source.names)
                 hint = f"did you mean {near!r}?" if near else f"it has {', '.join(sides.source.names[:20])}"
                 raise MERGE_UNRESOLVED_EXPRESSION(
-                    clause=f"{clause.label} *", table=sides.table, column=field.name, hint=hint
+                    action=clause.do.upper(),
+                    clause=f"{clause.label} *",
+                    table=sides.table,
+                    column=field.name,
+                    hint=hint,
                 )
             there = sides.target.find(field.name)
             name = field.name if there is None else there.name

@@ -254,10 +254,13 @@ def _mismatch(
     state: TableState, data: StructType, merged: StructType, wanted: Sequence[str], overwrite: bool
 ) -> SchemaError:
     table, table_name, partition_columns = state.schema, state.table, state.partition_columns
-    lines = [f"a metadata mismatch was detected when writing to {table_name}. Nothing was written."]
+    lines = [
+        f"A metadata mismatch was detected when writing to the Delta table {table_name}. Nothing was written."
+    ]
     differences = list(_differences(table, data))
     if merged != table:
-        lines += ["The data does not fit the schema of the table:", *(f"  {line}" for line in differences)]
+        lines.append("A schema mismatch detected when writing to the Delta table:")
+        lines += (f"  {line}" for line in differences)
         lines.append("To change the schema with the write, set .option('mergeSchema', 'true').")
         lines += [f"Table schema: {table}", f"Data schema:  {data}"]
     if wanted and list(wanted) != list(partition_columns):

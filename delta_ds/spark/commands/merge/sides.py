@@ -73,7 +73,8 @@ class Side:
             name.lower(), [n.lower() for n in self.schema.names], n=1, cutoff=0.5
         )
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(self.schema.names[:20])}"
-        raise MERGE_UNRESOLVED_EXPRESSION(clause=clause, table=table, column=name, hint=hint)
+        action = clause.removesuffix(" *").rpartition(" ")[2]
+        raise MERGE_UNRESOLVED_EXPRESSION(action=action, clause=clause, table=table, column=name, hint=hint)
 
     def find(self, name: str) -> Path | None:
         """The path of a column or field written as in Spark SQL, perhaps qualified; None without one."""
