@@ -265,6 +265,18 @@ ENABLE_FULL_RETENTION_ROLLBACK = TableProperty(
     "delta.enableFullRetentionRollback", "true", BOOLEAN, "nothing"
 ).means("every version within the retention can be restored")
 
+# Those by which every writer keeps up the log and what lies beside it, after its commit.
+OF_UPKEEP: tuple[TableProperty[Any], ...] = (
+    CHECKPOINT_INTERVAL,
+    CHECKPOINT_WRITE_STATS_AS_JSON,
+    CHECKPOINT_WRITE_STATS_AS_STRUCT,
+    LOG_RETENTION,
+    DELETED_FILE_RETENTION,
+    ENABLE_EXPIRED_LOG_CLEANUP,
+    SET_TRANSACTION_RETENTION,
+    SYMLINK_MANIFEST_ENABLED,
+)
+
 # For readers of Iceberg
 ENABLE_ICEBERG_COMPAT_V1 = TableProperty("delta.enableIcebergCompatV1", "false", BOOLEAN, "write").means(
     "data files can be read as those of an Iceberg table, by version 1 of the rules: no arrays and no maps"

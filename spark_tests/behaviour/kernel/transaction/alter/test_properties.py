@@ -17,7 +17,7 @@ from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.format.features import DELETION_VECTORS
-from delta_ds.kernel.format.properties import PropertyRules
+from delta_ds.kernel.format.properties import OF_UPKEEP, PropertyRules, TableProperty
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
@@ -30,6 +30,7 @@ from delta_ds.kernel.format.schema.types import (
 )
 from delta_ds.kernel.transaction.alter.create import CREATE_OR_REPLACE, REPLACE, create_table
 from delta_ds.kernel.transaction.alter.properties import set_properties, unset_properties
+from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.transaction.alter.tables import NESTED, PLAIN, action, made, with_rows
 
 
@@ -331,6 +332,26 @@ def test_neither_the_table_nor_its_defaults_count_for_how_long_its_log_is_kept(t
         set_properties(log, {"delta.logRetentionDuration": "interval 6 days"})
     created = made(tmp_path / "new", defaults=SHORT_LOG)
     assert {**created.snapshot().properties} == SHORT_LOG
+
+
+@pytest.mark.parametrize("known", OF_UPKEEP, ids=str)
+def test_a_log_that_cannot_be_kept_up_takes_no_commit_but_those_that_mend_it(
+    tmp_path: Path, known: TableProperty[Any]
+) -> None:
+    TableBuilder(tmp_path).create(ROWS.schema, properties={known.name: "often"})  # by another writer
+    log = DeltaLog(tmp_path)
+    ways: list[Callable[[], object]] = [
+        lambda: log.write(ROWS, "append"),
+        lambda: log.delete("id = 1"),
+        lambda: set_properties(log, {"own": "1"}),
+        log.vacuum,
+    ]
+    for way in ways:
+        with pytest.raises(InvalidOptionError, match=rf"version 0 of .*{known.name}.*'often'.*Unset"):
+            way()
+    assert (log.snapshot().version, log.snapshot().scan().to_arrow().num_rows) == (0, 0)
+    unset_properties(log, [known.name])
+    assert log.write(ROWS, "append") == 2
 
 
 def test_the_history_names_features_in_lower_case(tmp_path: Path) -> None:
