@@ -99,7 +99,7 @@ class Described(TableLog):
         Raises
         ------
         InvalidOptionError
-            An unknown name, a wrong value, or what cannot be set this way.
+            An unknown name, a wrong value, what cannot be set this way, or values that contradict each other.
         UnsupportedFeatureError
             What is asked for needs a feature that this package could not write.
 
@@ -111,9 +111,10 @@ class Described(TableLog):
         >>> log.snapshot().properties["team"]
         'sales'
         """
+        from delta_ds.kernel.format.properties import PropertyRules
         from delta_ds.kernel.transaction.alter.properties import set_properties
 
-        return set_properties(self, properties, unknown=unknown)
+        return set_properties(self, properties, PropertyRules(unknown=unknown))
 
     def unset_properties(self, names: Sequence[str]) -> int:
         """Take table properties away; those that are not set are ignored.

@@ -221,6 +221,15 @@ NON_PARTITION_COLUMN_IN_REPLACE_WHERE = NON_PARTITION_COLUMN_REFERENCE.also(
     "was written",
     parameters=("columnName", "columnList"),
 )
+DYNAMIC_PARTITION_OVERWRITE_DISABLED = ErrorCondition(
+    "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
+    InvalidOptionError,
+    "0A000",
+    "partitionOverwriteMode=dynamic is said by the session, the options or the call of the write to {table}, and "
+    "disabled by {setting}=false: set that to true, or partitionOverwriteMode to static, by which an overwrite "
+    "replaces the whole table. Nothing was written",
+    family="argument",
+)
 OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE = ErrorCondition(
     "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
     InvalidOptionError,

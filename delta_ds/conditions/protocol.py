@@ -122,6 +122,12 @@ VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED = ErrorCondition(
     parameters=("property", "value"),
     family="state",
 )
+UPKEEP_PROPERTY_UNREADABLE = VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.also(
+    "version {version} of {table} has the table property {property} with the value {value!r}: {reason}. Writers do "
+    "not know how to keep up its log. Unset the property (ALTER TABLE ... UNSET TBLPROPERTIES, unset_properties), or "
+    "set another value, before anything else is written. Nothing was written",
+    parameters=("property", "value"),
+)
 INVALID_INTERVAL = ErrorCondition(
     "DELTA_INVALID_INTERVAL",
     InvalidOptionError,

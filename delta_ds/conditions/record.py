@@ -194,6 +194,15 @@ OPTIONS_OF_NAMED_TABLE = ILLEGAL_OPTION.also(
     "would be part of a statement: set them in the server's session, or give a path with .location(...) and no name. "
     "Nothing was made",
 )
+# delta-spark has no condition for these two, but their text.
+LOG_RETENTION_TOO_SHORT = ILLEGAL_OPTION.also(
+    "The table property {log}({log_kept}) needs to be greater than or equal to {files}({files_kept}). Versions would "
+    "leave the log before their files: give both properties in one command. Nothing was written",
+)
+DELETED_FILE_RETENTION_TOO_LONG = ILLEGAL_OPTION.also(
+    "The table property {files}({files_kept}) needs to be less than or equal to {log}({log_kept}). Versions would "
+    "leave the log before their files: give both properties in one command. Nothing was written",
+)
 WRITTEN_BY_OTHER_FORMAT = ILLEGAL_OPTION.also(
     "{table} is a table of pydelta, it cannot be written with format({format!r})"
 )

@@ -38,6 +38,8 @@ from delta_ds.kernel.format.properties import (
     ICT_ENABLEMENT_VERSION,
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
+    STRICT,
+    PropertyRules,
 )
 from delta_ds.kernel.format.schema.types import schema_to_json
 from delta_ds.kernel.format.table_state import TableState
@@ -101,6 +103,7 @@ def shallow_clone(
     timezone: str = "UTC",
     replace_existing: bool = False,
     properties: Mapping[str, str] | None = None,
+    rules: PropertyRules = STRICT,
     source_name: str | None = None,
 ) -> CloneResult:
     """Make a table at another place over the files of a version of this one.
@@ -115,6 +118,8 @@ def shallow_clone(
         Whether the clone may take the place of a table, which has to be without files.
     properties
         Table properties to set over those of the source.
+    rules
+        What the session says of them.
     source_name
         By which a catalog knows the source, for the history; None: its path stands there.
 
@@ -131,7 +136,7 @@ def shallow_clone(
     ConcurrentWriteException, ProtocolChangedException
         Another commit at the target came first.
     """
-    inputs = parse_inputs(properties or {})
+    inputs = parse_inputs(properties or {}, rules)
     snapshot = snapshot_at(source, version, timestamp, timezone)
     check_reachable(snapshot.storage.address, target.storage)
     txn = target.start_transaction(create=True)
@@ -164,8 +169,8 @@ def clone_metrics(result: CloneResult) -> dict[str, int]:
 # --- checks
 
 
-def parse_inputs(properties: Mapping[str, str]) -> PropertyInputs:
-    inputs = parse_properties({str(name): as_text(value) for name, value in properties.items()})
+def parse_inputs(properties: Mapping[str, str], rules: PropertyRules) -> PropertyInputs:
+    inputs = parse_properties({str(name): as_text(value) for name, value in properties.items()}, rules)
     constraints = [name for name in inputs.given if name.startswith(CONSTRAINT_PREFIX)]
     if constraints:
         raise ADD_CONSTRAINTS_TO_CLONE(property=constraints[0])
@@ -328,6 +333,7 @@ def shallow_clone_parquet(
     timezone: str = "UTC",
     replace_existing: bool = False,
     properties: Mapping[str, str] | None = None,
+    rules: PropertyRules = STRICT,
 ) -> CloneResult:
     """Make a table at another place over the Parquet files of a folder.
 
@@ -341,7 +347,7 @@ def shallow_clone_parquet(
         Refused: a folder has no versions.
     timezone
         The session time zone: that of timestamps in the names of folders.
-    replace_existing, properties
+    replace_existing, properties, rules
         See `shallow_clone`.
 
     Raises
@@ -357,7 +363,7 @@ def shallow_clone_parquet(
     txn = target.start_transaction(create=True)
     check_target(txn, replace_existing)
     files = source_files(source.storage)
-    conversion = plan_conversion(source.storage, files, partition_schema, timezone, properties)
+    conversion = plan_conversion(source.storage, files, partition_schema, timezone, properties, rules=rules)
     root = address_uri(source.storage.address)
     adds: list[AddFile] = [
         {**add, "path": f"{root}/{add['path']}"} for add in conversion.adds(source.storage, files)

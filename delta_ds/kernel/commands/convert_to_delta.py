@@ -40,6 +40,8 @@ from delta_ds.kernel.format.properties import (
     COLUMN_MAPPING_MODE,
     CONSTRAINT_PREFIX,
     DATA_SKIPPING_STATS_COLUMNS,
+    STRICT,
+    PropertyRules,
 )
 from delta_ds.kernel.format.schema.column_paths import show
 from delta_ds.kernel.format.schema.types import StructField, StructType
@@ -73,7 +75,8 @@ def convert_to_delta(
     collect: Collector | None = None,
     properties: Mapping[str, str] | None = None,
     description: str | None = None,
-    unknown: bool = False,
+    defaults: Mapping[str, str] | None = None,
+    rules: PropertyRules = STRICT,
     catalog_table: str | None = None,
 ) -> ConvertResult | None:
     """Make a table of the Parquet files in a folder.
@@ -95,8 +98,10 @@ def convert_to_delta(
         checked for.
     description
         Free text in the table's metadata.
-    unknown
-        Whether `delta.` names among the properties may be some that there are not.
+    defaults
+        Properties that the table has where `properties` do not name them.
+    rules
+        What the session says of properties.
     catalog_table
         By which a catalog knows the folder, quoted, for the history; None: by its path alone.
 
@@ -133,7 +138,8 @@ def convert_to_delta(
                 properties,
                 phase,
                 description=description,
-                unknown=unknown,
+                defaults=defaults,
+                rules=rules,
             )
         with work.phase("collecting statistics", total=len(files)) as phase:
             if collect is not None and collect_statistics:
@@ -186,7 +192,8 @@ def plan_conversion(
     phase: Phase | None = None,
     *,
     description: str | None = None,
-    unknown: bool = False,
+    defaults: Mapping[str, str] | None = None,
+    rules: PropertyRules = STRICT,
 ) -> Conversion:
     """Decide the schema and protocol of the table; the footers of all files are read, in threads.
 
@@ -207,7 +214,13 @@ def plan_conversion(
     merged = merge_file_schemas(storage.url, list(first.values()))
     schema = _with_partitions(merged, partitions)
     definition = new_table(
-        schema, partitions.names, properties, table=storage.url, description=description, unknown=unknown
+        schema,
+        partitions.names,
+        properties,
+        table=storage.url,
+        description=description,
+        defaults=defaults,
+        rules=rules,
     )
     _check_properties(definition, storage.url)
     schemas = {key: found for key, (_, found) in first.items()}

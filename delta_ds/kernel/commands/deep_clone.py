@@ -36,6 +36,7 @@ from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
 from delta_ds.kernel.files.write.write_spec import list_written_files
 from delta_ds.kernel.format.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, vector_id
 from delta_ds.kernel.format.operations import CLONE
+from delta_ds.kernel.format.properties import STRICT, PropertyRules
 from delta_ds.kernel.format.values.deletion_vector import DeletionVectorDescriptor, read_positions, z85_encode
 from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.segment import list_log
@@ -75,6 +76,7 @@ def deep_clone(
     timezone: str = "UTC",
     replace_existing: bool = False,
     properties: Mapping[str, str] | None = None,
+    rules: PropertyRules = STRICT,
     files_from: Sequence[str] = (),
     source_name: str | None = None,
 ) -> CloneResult:
@@ -91,6 +93,8 @@ def deep_clone(
         and that are unchanged on both sides, stay; all others of that table go.
     properties
         Table properties to set over those of the source.
+    rules
+        What the session says of them.
     files_from
         Folders whose Parquet files are copied too, where the source names some: addresses. Else only those in the
         source's folder, and in the folders of the tables that it is a clone of, see `clone_sources`.
@@ -132,7 +136,7 @@ def deep_clone(
     >>> deep_clone(orders, backup, replace_existing=True).num_copied_files
     1
     """
-    inputs = parse_inputs(properties or {})
+    inputs = parse_inputs(properties or {}, rules)
     snapshot = snapshot_at(source, version, timestamp, timezone)
     if _overlap(source.storage.address, target.storage.address):
         raise CLONE_INTO_ITSELF(table=target.storage.url)

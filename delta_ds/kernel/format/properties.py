@@ -1,7 +1,7 @@
 """Every `delta.*` table property as one record: its type, its default, what acts on it and what it is for.
 
 `APPEND_ONLY.of(metadata.configuration)` is the value that holds for a table. A table may carry any property; setting
-one is checked (`check_property`).
+one is checked (`check_property`), and those of one command together (`check_together`).
 
 Source: PROTOCOL.md, "Table Properties"; delta-spark, `DeltaConfig.scala`.
 """
@@ -18,6 +18,7 @@ from delta_ds.conditions.protocol import (
     UNKNOWN_CONFIGURATION,
     VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED,
 )
+from delta_ds.conditions.record import DELETED_FILE_RETENTION_TOO_LONG, LOG_RETENTION_TOO_SHORT
 from delta_ds.kernel.base.value_types import (
     BOOLEAN,
     INTERVAL,
@@ -231,7 +232,8 @@ CHECKPOINT_RETENTION = TableProperty(
     "delta.checkpointRetentionDuration", "interval 2 days", INTERVAL, "nothing"
 ).means("how long delta-spark keeps checkpoints that a newer one replaces")
 LOG_RETENTION = TableProperty("delta.logRetentionDuration", "interval 30 days", INTERVAL, "write").means(
-    "how long the history is kept: time travel goes back so far at least, as long as data files are there"
+    "how long the history is kept: time travel goes back so far at least, as long as data files are there; not shorter "
+    "than `delta.deletedFileRetentionDuration`, and a command that names only one counts the other's default"
 )
 DELETED_FILE_RETENTION = TableProperty(
     "delta.deletedFileRetentionDuration", "interval 1 week", INTERVAL, "write"
@@ -262,6 +264,18 @@ SAMPLE_RETENTION = TableProperty(
 ENABLE_FULL_RETENTION_ROLLBACK = TableProperty(
     "delta.enableFullRetentionRollback", "true", BOOLEAN, "nothing"
 ).means("every version within the retention can be restored")
+
+# Those by which every writer keeps up the log and what lies beside it, after its commit.
+OF_UPKEEP: tuple[TableProperty[Any], ...] = (
+    CHECKPOINT_INTERVAL,
+    CHECKPOINT_WRITE_STATS_AS_JSON,
+    CHECKPOINT_WRITE_STATS_AS_STRUCT,
+    LOG_RETENTION,
+    DELETED_FILE_RETENTION,
+    ENABLE_EXPIRED_LOG_CLEANUP,
+    SET_TRANSACTION_RETENTION,
+    SYMLINK_MANIFEST_ENABLED,
+)
 
 # For readers of Iceberg
 ENABLE_ICEBERG_COMPAT_V1 = TableProperty("delta.enableIcebergCompatV1", "false", BOOLEAN, "write").means(
@@ -327,7 +341,62 @@ def canonical_name(name: str) -> str:
     return name if declared is None else declared.name
 
 
-def check_property(name: str, value: str, *, unknown: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class PropertyRules:
+    """What a session says of the properties that users may set.
+
+    Attributes
+    ----------
+    unknown
+        Whether `delta.` names may be some that there are not.
+    retentions
+        Whether the log has to be kept as long as deleted files are.
+    """
+
+    unknown: bool = False
+    retentions: bool = True
+
+
+STRICT = PropertyRules()
+
+
+def check_together(properties: Mapping[str, str], rules: PropertyRules = STRICT) -> None:
+    """Check the properties of one command against each other.
+
+    The log has to be kept as long as deleted files are: a version that it has lost has files which nobody can read
+    any more. What counts is what the command names, and the default of what it does not name. Neither the table's own
+    properties nor the defaults of a session count, as in delta-spark.
+
+    Parameters
+    ----------
+    properties
+        Names in any case to texts, each of which `check_property` takes.
+    rules
+        What the session says.
+
+    Raises
+    ------
+    InvalidOptionError
+        Two of them contradict each other.
+
+    Source: delta-spark, `DeltaConfigs.validateTombstoneAndLogRetentionDurationCompatibility`.
+    """
+    given = {canonical_name(name): str(text) for name, text in properties.items()}
+    if not rules.retentions or not {LOG_RETENTION.name, DELETED_FILE_RETENTION.name} & given.keys():
+        return
+    millisecond = timedelta(milliseconds=1)
+    if LOG_RETENTION.of(given) // millisecond >= DELETED_FILE_RETENTION.of(given) // millisecond:
+        return
+    wrong = LOG_RETENTION_TOO_SHORT if LOG_RETENTION.name in given else DELETED_FILE_RETENTION_TOO_LONG
+    raise wrong(
+        log=LOG_RETENTION.name,
+        log_kept=given.get(LOG_RETENTION.name, LOG_RETENTION.default),
+        files=DELETED_FILE_RETENTION.name,
+        files_kept=given.get(DELETED_FILE_RETENTION.name, DELETED_FILE_RETENTION.default),
+    )
+
+
+def check_property(name: str, value: str, rules: PropertyRules = STRICT) -> str:
     """Check a property that a user wants to set, and return the name to store it under.
 
     Names without `delta.` are the user's own; `delta.feature.*` and `delta.constraints.*` are checked where
@@ -335,8 +404,8 @@ def check_property(name: str, value: str, *, unknown: bool = False) -> str:
 
     Parameters
     ----------
-    unknown
-        Whether a `delta.` name may be one that there is not.
+    rules
+        What the session says.
 
     Raises
     ------
@@ -347,7 +416,7 @@ def check_property(name: str, value: str, *, unknown: bool = False) -> str:
     if not folded.startswith(PREFIX) or folded.startswith((FEATURE_PREFIX, CONSTRAINT_PREFIX)):
         return name
     declared = _BY_LOWER_NAME.get(folded)
-    if declared is None and unknown:
+    if declared is None and rules.unknown:
         return name
     if declared is None:
         import difflib  # opening a table asks for no such name

@@ -18,8 +18,9 @@ from delta_ds.conditions.protocol import (
     PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED,
     READ_FEATURE_PROTOCOL_OF_TABLE_REQUIRES_WRITE,
     UNSUPPORTED_FEATURES_FOR_WRITE,
+    UPKEEP_PROPERTY_UNREADABLE,
 )
-from delta_ds.exceptions import UnsupportedFeatureError, UnsupportedOperationError
+from delta_ds.exceptions import InvalidOptionError, UnsupportedFeatureError, UnsupportedOperationError
 from delta_ds.kernel.format import features
 from delta_ds.kernel.format.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.format.features import (
@@ -39,7 +40,12 @@ from delta_ds.kernel.format.features import (
     required_features,
     supported_features,
 )
-from delta_ds.kernel.format.properties import ENABLE_TYPE_WIDENING, ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
+from delta_ds.kernel.format.properties import (
+    ENABLE_TYPE_WIDENING,
+    OF_UPKEEP,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+)
 from delta_ds.kernel.format.schema.column_mapping import mapping_mode, physical_name
 from delta_ds.kernel.format.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.format.schema.types import DataType, StructType
@@ -370,8 +376,23 @@ class TableState:
         ------
         UnsupportedFeatureError
             See `check_writable`.
+        InvalidOptionError
+            A property by which writers keep up the log holds a text that it does not take: the log would never be
+            cleaned up, or have no checkpoint any more.
         """
         check_writable(self.protocol, self.properties, self.table, self.schema)
+        for known in OF_UPKEEP:
+            text = self.properties.get(known.name)
+            try:
+                known.of(self.properties)
+            except InvalidOptionError as error:
+                raise UPKEEP_PROPERTY_UNREADABLE(
+                    version=self.version,
+                    table=self.table,
+                    property=known.name,
+                    value=text,
+                    reason=error.__cause__,
+                ) from error
 
 
 def _logical(schema: StructType, path: Sequence[str]) -> Path:

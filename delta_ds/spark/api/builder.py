@@ -353,6 +353,7 @@ class DeltaTableBuilder(Generic[_Table]):
                 description=self._comment,
                 cluster_by=self._clustering,
                 defaults=default_properties(session_facts.session_settings(self._spark)),
+                rules=session_facts.property_rules(self._spark),
             )
         return self._table_of(open_handle(self._spark, self._location, self._options))
 

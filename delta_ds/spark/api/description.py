@@ -16,7 +16,7 @@ from delta_ds.conditions.data import UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT
 from delta_ds.exceptions import InvalidArgumentError, UnsupportedFeatureError
 from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
-from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES, DROP_IF_EXISTS
+from delta_ds.kernel.format.options.settings import DROP_IF_EXISTS
 from delta_ds.kernel.format.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.format.schema.char_varchar import declared_type
 from delta_ds.kernel.transaction.alter import clustering, definitions
@@ -24,6 +24,7 @@ from delta_ds.kernel.transaction.alter import columns as alter_columns
 from delta_ds.kernel.transaction.alter import properties as alter_properties
 from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.records import replace
+from delta_ds.spark.base.kinds.session_facts import property_rules
 from delta_ds.spark.base.schema import spark_type, to_kernel
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.commands.handle import Handle
@@ -89,8 +90,7 @@ class TableDescription:
             properties = {name: text for name, text in properties.items() if name not in modes}
             if not properties:
                 return
-        unknown = is_set(self._handle.spark, ARBITRARY_PROPERTIES.full_name, False)
-        run(self._handle.log, alter_properties.set_properties, properties, unknown=unknown)
+        run(self._handle.log, alter_properties.set_properties, properties, property_rules(self._handle.spark))
 
     def unsetProperties(self, keys: Sequence[str]) -> None:
         """Remove table properties, as `ALTER TABLE ... UNSET TBLPROPERTIES`.

@@ -66,6 +66,7 @@ _RECORDS = _names(
         "kernel.commands.layout.column": "ColumnLayout",
         "kernel.commands.layout.timeline": "Timeline",
         "kernel.format.options.settings": "SessionFacts",
+        "kernel.format.properties": "PropertyRules",
         "kernel.format.options.write": "NewTableOptions WriteOptions",
         "kernel.commands.plot.asked": "Skipping",
         "kernel.format.schema.types": "ArrayType DecimalType MapType PrimitiveType StructField StructType",

@@ -15,7 +15,7 @@ from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.format.options.settings import RESTORE_PROTOCOL_DOWNGRADE
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.spark.base.kinds.frames import frame, nothing
-from delta_ds.spark.base.kinds.session_facts import with_session_settings
+from delta_ds.spark.base.kinds.session_facts import property_rules, with_session_settings
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import without_path
 from delta_ds.spark.commands.handle import open_handle
@@ -81,6 +81,7 @@ def clone_table(
         timezone=time_zone(handle.spark),
         replace_existing=replace,
         properties=dict(properties or {}),
+        rules=property_rules(handle.spark),
         source_name=handle.name,
     )
     if not shallow:
@@ -118,6 +119,7 @@ def clone_parquet(
         timezone=time_zone(spark),
         replace_existing=replace,
         properties=properties,
+        rules=property_rules(spark),
     )
     return found.row()
 

@@ -22,6 +22,7 @@ from delta_ds.events.commands import CONVERT_BY_DRIVER
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.options.settings import COLLECT_STATISTICS, default_properties
+from delta_ds.kernel.format.properties import PropertyRules
 from delta_ds.records import replace
 from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.environment import tasks_problem
@@ -110,12 +111,13 @@ def _convert(
         if collect_statistics is None
         else collect_statistics,
         "timezone": time_zone(spark),
-        "properties": default_properties(session_facts.session_settings(spark)),
+        "defaults": default_properties(session_facts.session_settings(spark)),
     }
     if entry is not None:
         own, comment = Metastore(Jvm.of(spark)).description([entry.schema], entry.name)
         # The table has them already, also those whose names nobody knows.
-        how |= {"properties": how["properties"] | own, "description": comment, "unknown": True}
+        rules = PropertyRules(unknown=True, retentions=False)
+        how |= {"properties": own, "description": comment, "rules": rules}
         how["catalog_table"] = ".".join(map(quoted, ("spark_catalog", entry.schema, entry.name)))
     if isinstance(log, DeltaLog):
         how["collect"] = _Job(spark, log.storage)

@@ -12,7 +12,10 @@ from spark_tests.faults.concurrency.append_worker import NO_ROWS, append, row
 from spark_tests.faults.concurrency.faults import Calls, Fault, injected
 from spark_tests.faults.concurrency.workers import fork_each
 
-EVERY_STEP = {"delta.checkpointInterval": "1", "delta.logRetentionDuration": "interval 1 day"}
+EVERY_STEP = {
+    "delta.checkpointInterval": "1", "delta.logRetentionDuration": "interval 1 day",
+    "delta.deletedFileRetentionDuration": "interval 1 day",
+}  # fmt: skip
 
 
 def rehearse(folder: Path) -> None:

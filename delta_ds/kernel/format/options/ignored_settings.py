@@ -20,7 +20,6 @@ def _ignored(name: str, default: str | None, meaning: str) -> Setting:
 
 
 WITHOUT_EFFECT: tuple[Setting, ...] = (
-    _ignored("dynamicPartitionOverwrite.enabled", "true", "`partitionOverwriteMode` counts"),
     _ignored(
         "optimizeWrite.binSize", "512m",
         "small files are joined up to the table's `delta.targetFileSize`",
@@ -81,10 +80,6 @@ WITHOUT_EFFECT: tuple[Setting, ...] = (
     _ignored(
         "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration", "true",
         "versions are read as long as their files are there",
-    ),
-    _ignored(
-        "vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility", "true",
-        "the two retentions are the table's own affair",
     ),
     _ignored("writeChecksumFile.enabled", "true", "checksum files are always written"),
     _ignored("checkpoint.partSize", None, "classic checkpoints are one file"),

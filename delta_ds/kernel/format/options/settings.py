@@ -19,7 +19,7 @@ from delta_ds.conditions.options import (
     INVALID_CONF_VALUE_TYPE_MISMATCH,
     INVALID_IDEMPOTENT_WRITES_SETTINGS,
 )
-from delta_ds.kernel.format.properties import FEATURE_PREFIX, PREFIX, PROPERTIES
+from delta_ds.kernel.format.properties import FEATURE_PREFIX, PREFIX, PROPERTIES, PropertyRules
 from delta_ds.records import dataclass, field
 
 SETTING_PREFIX = "spark.databricks.delta."
@@ -88,6 +88,11 @@ TXN_AUTO_RESET = Setting(
 CONSTRAINT_CHECK = Setting(
     "replaceWhere.constraintCheck.enabled", "true", "rows that do not match `replaceWhere` are refused"
 )
+DYNAMIC_OVERWRITE = Setting(
+    "dynamicPartitionOverwrite.enabled",
+    "true",
+    "false: overwrites that shall replace the partitions that they write to are refused",
+)
 DATA_COLUMNS = Setting(
     "replaceWhere.dataColumns.enabled", "true", "`replaceWhere` may name columns other than partition columns"
 )
@@ -139,6 +144,11 @@ ARBITRARY_PROPERTIES = Setting(
     "allowArbitraryProperties.enabled",
     "false",
     "tables may be given properties `delta.*` that do not exist, and that nothing acts on",
+)
+RETENTION_COMPATIBILITY = Setting(
+    "vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility",
+    "true",
+    "a command that sets a property of retention must leave the log as long as deleted files, the defaults counted",
 )
 COLLECT_STATISTICS = Setting("stats.collect", "true", "convertToDelta collects statistics; writes always do")
 CASTS_FOLLOW_ANSI = Setting(
@@ -217,6 +227,9 @@ def settings_for_tasks(settings: Mapping[str, str]) -> dict[str, str]:
         AUTO_COMPACT_PREFIX,
         CONSTRAINT_CHECK.full_name,
         DATA_COLUMNS.full_name,
+        DYNAMIC_OVERWRITE.full_name,
+        ARBITRARY_PROPERTIES.full_name,
+        RETENTION_COMPATIBILITY.full_name,
         CONFLICT_DETECTION,
     )
     return {name: text for name, text in sorted(settings.items()) if name.startswith(prefixes)}
@@ -340,6 +353,25 @@ class SessionFacts:
     def dynamic_overwrite(self) -> bool:
         """Whether an overwrite that does not say what it replaces goes by partitions."""
         return self._word(OVERWRITE_MODE, "static", ("static", "dynamic"), str.lower) == "dynamic"
+
+    @property
+    def allows_dynamic_overwrite(self) -> bool:
+        """Whether overwrites may go by partitions at all."""
+        return self._flag(DYNAMIC_OVERWRITE.full_name, True)
+
+    @property
+    def property_rules(self) -> PropertyRules:
+        """What users may set of table properties.
+
+        Raises
+        ------
+        InvalidOptionError
+            A setting is neither `true` nor `false`.
+        """
+        return PropertyRules(
+            unknown=self._flag(ARBITRARY_PROPERTIES.full_name, False),
+            retentions=self._flag(RETENTION_COMPATIBILITY.full_name, True),
+        )
 
     @property
     def unknown_options(self) -> str:

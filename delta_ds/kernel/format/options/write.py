@@ -185,10 +185,15 @@ class WriteOptions:
         return self.time_zone or self.facts.time_zone
 
     @property
-    def is_dynamic(self) -> bool:
-        """Whether an overwrite replaces only the partitions that it writes to, by the options or the session."""
+    def asks_for_partitions(self) -> bool:
+        """Whether an overwrite shall replace only the partitions that it writes to, by the options or the session."""
         option = self.dynamic_partitions
         return self.facts.dynamic_overwrite if option is None else option
+
+    @property
+    def is_dynamic(self) -> bool:
+        """The same, where the session allows it."""
+        return self.asks_for_partitions and self.facts.allows_dynamic_overwrite
 
     @property
     def replaces_everything(self) -> bool:

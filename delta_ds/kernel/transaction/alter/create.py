@@ -46,6 +46,8 @@ from delta_ds.kernel.format.properties import (
     ENABLE_ROW_TRACKING,
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
+    STRICT,
+    PropertyRules,
 )
 from delta_ds.kernel.format.schema.column_mapping import mapping_mode, strip, transform_fields
 from delta_ds.kernel.format.schema.column_paths import parse_path, show
@@ -184,7 +186,8 @@ def new_table(
     table: str = "the table",
     replacing: Snapshot | None = None,
     without_columns: bool = False,
-    unknown: bool = False,
+    defaults: Mapping[str, str] | None = None,
+    rules: PropertyRules = STRICT,
 ) -> TableDefinition:
     """Check the description of a new table, and decide its protocol, ids and physical names.
 
@@ -194,8 +197,8 @@ def new_table(
         Logical schema; generated, identity and default columns by the metadata of their fields.
     partition_columns
         Top-level names in any case.
-    properties
-        Names to texts; see `parse_properties`.
+    properties, defaults, rules
+        See `parse_properties`.
     name, description
         Free text in the table's metadata.
     cluster_by
@@ -207,8 +210,6 @@ def new_table(
         features stay supported.
     without_columns
         Whether it may have none, which it is given later.
-    unknown
-        Whether `delta.` names among the properties may be some that there are not.
 
     Returns
     -------
@@ -220,7 +221,7 @@ def new_table(
     DeltaError
         Naming the column, property or feature in the way; nothing was written.
     """
-    inputs = parse_properties(properties or {}, unknown=unknown, creates=True)
+    inputs = parse_properties(properties or {}, rules, defaults=defaults, creates=True)
     stored = compatibility.of_new_table(inputs.stored)
     description = stored.pop("comment", description)
     mode = COLUMN_MAPPING_MODE.of(stored)
@@ -320,7 +321,7 @@ def create_table(
     defaults: Mapping[str, str] | None = None,
     managed: bool = False,
     without_columns: bool = False,
-    unknown: bool = False,
+    rules: PropertyRules = STRICT,
 ) -> int | None:
     """Create a table without rows, or replace one.
 
@@ -338,7 +339,7 @@ def create_table(
         Properties that the table has where `properties` do not name them.
     managed
         Whether the table's folder belongs to a catalog, which the history tells.
-    without_columns, unknown
+    without_columns, rules
         See `new_table`.
 
     Returns
@@ -377,28 +378,22 @@ def create_table(
     elif mode in (CREATE_OR_REPLACE, ADOPT):
         if schema.fields:
             _check_same(txn.base, schema, partition_columns, cluster_by or ())
+        inputs = parse_properties(properties or {}, rules)
         if mode == ADOPT:
-            _check_same_properties(txn.base, parse_properties(properties or {}, unknown=unknown))
+            _check_same_properties(txn.base, inputs)
         CREATE_OR_REPLACE_KEPT.log(table=table, version=txn.read_version)
         return None
     else:
         operation = REPLACE_TABLE if mode == REPLACE else CREATE_OR_REPLACE_TABLE
-    merged = with_defaults(properties or {}, defaults or {})
     definition = new_table(
-        schema, partition_columns, merged, name=name, description=description, cluster_by=cluster_by,
-        table=table, replacing=txn.base, without_columns=without_columns, unknown=unknown,
+        schema, partition_columns, properties, name=name, description=description, cluster_by=cluster_by,
+        table=table, replacing=txn.base, without_columns=without_columns, defaults=defaults, rules=rules,
     )  # fmt: skip
     if txn.base is not None:
         txn.read_whole_table()
         txn.remove_live(None)
     definition.put_into(txn)
     return txn.commit(operation, definition.parameters(managed=managed))
-
-
-def with_defaults(properties: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Properties of a new table with those that it has where they are not named, in any case."""
-    given = {name.lower() for name in properties}
-    return {**{key: text for key, text in defaults.items() if key.lower() not in given}, **properties}
 
 
 def _check_same(

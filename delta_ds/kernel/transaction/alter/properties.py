@@ -28,8 +28,11 @@ from delta_ds.kernel.format.properties import (
     MIN_READER_VERSION,
     MIN_WRITER_VERSION,
     PROPERTIES,
+    STRICT,
+    PropertyRules,
     canonical_name,
     check_property,
+    check_together,
 )
 from delta_ds.kernel.transaction.alter import row_tracking
 from delta_ds.kernel.transaction.alter.protocol import check_versions, implied_features, known_feature
@@ -74,8 +77,18 @@ class PropertyInputs:
     writer: int | None
 
 
+def with_defaults(properties: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Properties of a new table with those that it has where they are not named, in any case."""
+    given = {name.lower() for name in properties}
+    return {**{key: text for key, text in defaults.items() if key.lower() not in given}, **properties}
+
+
 def parse_properties(
-    properties: Mapping[str, str], *, unknown: bool = False, creates: bool = False
+    properties: Mapping[str, str],
+    rules: PropertyRules = STRICT,
+    *,
+    defaults: Mapping[str, str] | None = None,
+    creates: bool = False,
 ) -> PropertyInputs:
     """Check the properties that a user gives.
 
@@ -83,15 +96,18 @@ def parse_properties(
     ----------
     properties
         Names to texts.
-    unknown
-        Whether `delta.` names may be some that there are not.
+    rules
+        What the session says of them.
+    defaults
+        Those of a new table where `properties` do not name them.
     creates
         Whether they are of a table that comes to be, for messages.
 
     Raises
     ------
     InvalidOptionError
-        An unknown `delta.` name (with the nearest known one), a wrong value, or one that cannot be set.
+        An unknown `delta.` name (with the nearest known one), a wrong value, one that cannot be set, or two that
+        contradict each other.
     UnsupportedFeatureError
         `delta.feature.<name>` for a feature that is unknown or cannot be written.
     """
@@ -99,8 +115,8 @@ def parse_properties(
     stored: dict[str, str] = {}
     features: set[str] = set()
     versions: dict[str, int] = {}
-    for name, value in properties.items():
-        key, text = check_property(name, value, unknown=unknown), str(value)
+    for name, value in with_defaults(properties, defaults or {}).items():
+        key, text = check_property(name, value, rules), str(value)
         folded = key.lower()
         if folded in _RESERVED:
             raise UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY(property=name)
@@ -116,6 +132,7 @@ def parse_properties(
         elif key != IGNORE_PROTOCOL_DEFAULTS.name:
             stored[key] = text
         given[key] = text
+    check_together(properties, rules)
     return PropertyInputs(
         given,
         stored,
@@ -136,7 +153,7 @@ def _check_status(key: str, text: str, feature: str, creates: bool) -> None:
 _COMMENT = "comment"  # stored as the table's description
 
 
-def set_properties(log: TableLog, properties: Mapping[str, str], *, unknown: bool = False) -> int:
+def set_properties(log: TableLog, properties: Mapping[str, str], rules: PropertyRules = STRICT) -> int:
     """Set table properties, and upgrade the protocol as far as they need it.
 
     Parameters
@@ -146,8 +163,8 @@ def set_properties(log: TableLog, properties: Mapping[str, str], *, unknown: boo
     properties
         Names to texts. `delta.` names in any case; `comment` sets the description. `delta.minReaderVersion`,
         `delta.minWriterVersion` and `delta.feature.<name>` only upgrade the protocol.
-    unknown
-        Whether `delta.` names may be some that there are not.
+    rules
+        What the session says of them.
 
     Returns
     -------
@@ -157,13 +174,13 @@ def set_properties(log: TableLog, properties: Mapping[str, str], *, unknown: boo
     Raises
     ------
     InvalidOptionError
-        An unknown name, a wrong value, or what cannot be set this way.
+        An unknown name, a wrong value, what cannot be set this way, or values that contradict each other.
     UnsupportedFeatureError
         What is asked for needs a feature this package could not write.
     SchemaError, UnsupportedOperationError
         It does not go with the table's columns, or with what it was until now.
     """
-    return _set(log, parse_properties(_texts(properties), unknown=unknown))
+    return _set(log, parse_properties(_texts(properties), rules))
 
 
 # In `tags` of a commit that does nothing else: writers with delta-spark follow it without a conflict.

@@ -168,7 +168,9 @@ def command_intent(table: str, facts: SessionFacts) -> WriteIntent:
     The transaction that the command counts as is the command's to say; the codec counts where it writes files.
     """
     options = with_settings({"path": table}, facts)
-    return batch_intent({name: options[name] for name in options if name not in _NOT_OF_COMMANDS}, APPEND)
+    intent = batch_intent({name: options[name] for name in options if name not in _NOT_OF_COMMANDS}, APPEND)
+    # What the session says of overwrites holds for writes.
+    return replace(intent, options=replace(intent.options, dynamic_partitions=False))
 
 
 def save_mode(mode: str | None) -> str:

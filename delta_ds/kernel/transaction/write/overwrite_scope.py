@@ -16,6 +16,7 @@ import pyarrow as pa
 from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST, FAILED_READ_FILE_NO_HINT
 from delta_ds.conditions.expressions import FAILED_RECOGNIZE_PREDICATE, FAILED_RECOGNIZE_REPLACE_WHERE
 from delta_ds.conditions.options import (
+    DYNAMIC_PARTITION_OVERWRITE_DISABLED,
     NON_PARTITION_COLUMN_IN_REPLACE_WHERE,
     OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
     REPLACE_ON_OR_USING_MISMATCH,
@@ -30,7 +31,7 @@ from delta_ds.kernel.files.rows.expressions import read_row_expression
 from delta_ds.kernel.files.rows.plan import RowPlan
 from delta_ds.kernel.format.expressions.tree import Expression, columns, without_qualifier
 from delta_ds.kernel.format.features import CHANGE_DATA_FEED
-from delta_ds.kernel.format.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
+from delta_ds.kernel.format.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS, DYNAMIC_OVERWRITE, is_on
 from delta_ds.kernel.format.options.write import WriteOptions
 from delta_ds.kernel.format.properties import CONSTRAINT_PREFIX, ENABLE_ROW_TRACKING
 from delta_ds.kernel.format.schema.char_varchar import compares_by_bytes
@@ -150,6 +151,7 @@ def plan_overwrite(
         Options that contradict each other on this table.
     """
     options, overwrite = intent.options, intent.overwrite
+    _check_dynamic_is_allowed(options, state)
     if options.replace_where is not None:
         is_layout_kept = not (is_new or options.replace_table)
         if is_layout_kept and options.dynamic_partitions and state.partition_columns:
@@ -173,6 +175,18 @@ def plan_overwrite(
             raise OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE(table=state.table)
         return OverwriteScope(PARTITIONS)
     return OverwriteScope(EVERYTHING)
+
+
+def _check_dynamic_is_allowed(options: WriteOptions, state: TableState) -> None:
+    """Refuse what a session does not allow, of appends too; only options are held against `replaceWhere`.
+
+    Source: delta-spark, `WriteIntoDelta.writeAndReturnCommitData`.
+    """
+    if options.replace_table or not state.partition_columns:
+        return
+    asks = options.dynamic_partitions if options.replace_where is not None else options.asks_for_partitions
+    if asks and not options.facts.allows_dynamic_overwrite:
+        raise DYNAMIC_PARTITION_OVERWRITE_DISABLED(setting=DYNAMIC_OVERWRITE.full_name, table=state.table)
 
 
 def _scope_of_predicate(

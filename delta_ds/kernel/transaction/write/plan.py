@@ -27,7 +27,13 @@ from delta_ds.kernel.format.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.format.iceberg_compatibility import enabled_version, of_new_table
 from delta_ds.kernel.format.options.settings import default_properties
 from delta_ds.kernel.format.options.write import WriteOptions
-from delta_ds.kernel.format.properties import FEATURE_PREFIX, OPTIMIZE_WRITE, TARGET_FILE_SIZE, check_property
+from delta_ds.kernel.format.properties import (
+    FEATURE_PREFIX,
+    OPTIMIZE_WRITE,
+    TARGET_FILE_SIZE,
+    check_property,
+    check_together,
+)
 from delta_ds.kernel.format.schema.types import (
     ArrayType,
     DataType,
@@ -40,7 +46,8 @@ from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.alter import clustering
-from delta_ds.kernel.transaction.alter.create import check_replacement, new_table, with_defaults
+from delta_ds.kernel.transaction.alter.create import check_replacement, new_table
+from delta_ds.kernel.transaction.alter.properties import with_defaults
 from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.transaction.write.intent import WriteIntent, WriteTarget
@@ -260,13 +267,15 @@ def _plan_new_table(
     partition_by = options.partition_by or ()
     said = options.definition
     given = {**options.properties, **(said.properties if said is not None else {})}
-    properties = with_defaults(given, default_properties(options.facts.settings))
-    brought = of_new_table(properties)
+    defaults = default_properties(options.facts.settings)
+    brought = of_new_table(with_defaults(given, defaults))
     schema = check_first_write(data, partition_by=partition_by, properties=brought, table_name=storage.url)
     table = new_table(
         schema,
         partition_columns_of(schema, partition_by, storage.url),
-        properties,
+        given,
+        defaults=defaults,
+        rules=options.facts.property_rules,
         description=said.description if said is not None else None,
         cluster_by=options.cluster_by or (),
         table=storage.url,
@@ -327,10 +336,12 @@ def _without_clustering(outcome: _Outcome, options: WriteOptions) -> _Outcome:
 
 def _check_layout(snapshot: Snapshot, options: WriteOptions) -> None:
     """Properties are given to a new table, and passed over where there is one; its clustering must be as it is."""
+    rules = options.facts.property_rules
+    check_together(options.properties, rules)
     has = {name.lower(): text for name, text in snapshot.metadata.configuration.items()}
     for name, text in options.properties.items():
         if has.get(name.lower()) != text and not name.lower().startswith(FEATURE_PREFIX):
-            check_property(name, text)  # a mistyped name, or a wrong value, is told as such
+            check_property(name, text, rules)  # a mistyped name, or a wrong value, is told as such
             PROPERTY_PASSED_OVER.log(table=snapshot.storage.url, property=name, version=snapshot.version)
     if options.cluster_by is not None:
         columns = [".".join(path) for path in snapshot.clustering_columns]

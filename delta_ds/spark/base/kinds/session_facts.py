@@ -43,7 +43,7 @@ from delta_ds.kernel.format.options.settings import (
     SessionFacts,
     is_default,
 )
-from delta_ds.kernel.format.properties import PREFIX, PROPERTIES
+from delta_ds.kernel.format.properties import PREFIX, PROPERTIES, PropertyRules
 from delta_ds.kernel.storage.uri import has_scheme, parse_address
 from delta_ds.kernel.transaction.origin import (
     NOBODY,
@@ -92,6 +92,11 @@ def session_settings(
             warned.add(name)
             SETTING_WITHOUT_EFFECT.log(name=name, reason=why)
     return found
+
+
+def property_rules(spark: SparkSession | None) -> PropertyRules:
+    """What a session lets users set of table properties; raises as `SessionFacts.property_rules`."""
+    return SessionFacts(session_settings(spark)).property_rules
 
 
 def without_effect(settings: Mapping[str, str]) -> dict[str, str]:

@@ -12,12 +12,11 @@ from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.catalog import CANNOT_WRITE_INTO_VIEW, CREATE_TABLE_SET_LOCATION, NOT_A_DELTA_TABLE
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE
 from delta_ds.kernel.format.options.parsing import is_of_store
-from delta_ds.kernel.format.options.settings import ARBITRARY_PROPERTIES, default_properties
+from delta_ds.kernel.format.options.settings import default_properties
 from delta_ds.kernel.transaction.alter import create
 from delta_ds.records import dataclass, field
 from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.session_kind import knows_names
-from delta_ds.spark.base.session_conf import is_set
 from delta_ds.spark.base.table_names import is_ours
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.engines.connect.connect_bridge import open_log
@@ -278,5 +277,5 @@ def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:
         defaults=default_properties(session_facts.session_settings(spark)),
         managed=place.managed,
         without_columns=table.mode == CREATE,
-        unknown=is_set(spark, ARBITRARY_PROPERTIES.full_name, False),
+        rules=session_facts.property_rules(spark),
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.base.value_types import parse_interval
 from delta_ds.kernel.format.features import FEATURES
-from delta_ds.kernel.format.properties import PROPERTIES, check_property
+from delta_ds.kernel.format.properties import PROPERTIES, PropertyRules, check_property, check_together
 
 
 @pytest.mark.parametrize("name", sorted(PROPERTIES))
@@ -67,6 +67,31 @@ def test_a_wrong_value_is_refused_naming_the_property(name: str, text: str) -> N
         no_interval = text == "a while"
         wanted = "DELTA_INVALID_INTERVAL" if no_interval else "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"
         assert caught.value.condition == wanted
+
+
+_MS_A_DAY = 24 * 3600 * 1000
+_KEPT = st.none() | st.integers(-2, 2).map(lambda ms: 7 * _MS_A_DAY + ms) | st.integers(0, 60 * _MS_A_DAY)
+
+
+@given(log=_KEPT, files=_KEPT, upper=st.booleans(), part=st.integers(0, 999))
+def test_the_log_is_kept_as_long_as_deleted_files_by_what_a_command_says(
+    log: int | None, files: int | None, upper: bool, part: int
+) -> None:
+    said = {"delta.logRetentionDuration": log, "delta.deletedFileRetentionDuration": files}
+    given_ = {
+        name.upper() if upper else name: f"interval {ms} milliseconds {part} microseconds"
+        for name, ms in said.items()
+        if ms is not None
+    }
+    check_together(given_, PropertyRules(retentions=False))
+    of_log, of_files = 30 * _MS_A_DAY if log is None else log, 7 * _MS_A_DAY if files is None else files
+    if not given_ or of_log >= of_files:
+        check_together(given_)
+        return
+    wanted = "needs to be less than or equal to" if log is None else "needs to be greater than or equal to"
+    with pytest.raises(InvalidOptionError, match=wanted) as caught:
+        check_together(given_)
+    assert all(name in str(caught.value) for name in said)
 
 
 def test_an_unknown_delta_property_is_refused_with_the_nearest_name() -> None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.kernel.commands.clone import shallow_clone
+from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
+from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.format.features import DELETION_VECTORS
+from delta_ds.kernel.format.properties import OF_UPKEEP, PropertyRules, TableProperty
 from delta_ds.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
@@ -20,8 +28,10 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.kernel.transaction.alter.create import CREATE_OR_REPLACE, REPLACE, create_table
 from delta_ds.kernel.transaction.alter.properties import set_properties, unset_properties
-from spark_tests.behaviour.kernel.transaction.alter.tables import NESTED, action, made, with_rows
+from delta_ds.testing import TableBuilder
+from spark_tests.behaviour.kernel.transaction.alter.tables import NESTED, PLAIN, action, made, with_rows
 
 
 def test_properties_are_stored_in_canonical_case_and_recorded_as_given(tmp_path: Path) -> None:
@@ -238,11 +248,110 @@ def test_a_version_that_does_not_go_with_reader_features_is_refused(
 
 
 def test_unknown_properties_are_stored_as_given_where_they_are_allowed(tmp_path: Path) -> None:
-    log = made(tmp_path, properties={"delta.Made.Up": "0"}, unknown=True)
-    set_properties(log, {"delta.someThing": "1"}, unknown=True)
+    log = made(tmp_path, properties={"delta.Made.Up": "0"}, rules=PropertyRules(unknown=True))
+    set_properties(log, {"delta.someThing": "1"}, PropertyRules(unknown=True))
     assert log.snapshot().properties == {"delta.Made.Up": "0", "delta.someThing": "1"}
     with pytest.raises(InvalidOptionError):
         set_properties(log, {"delta.someThing": "2"})
+
+
+# The log would be kept for a shorter time than deleted files.
+SHORT_LOG = {"delta.logRetentionDuration": "interval 1 day"}
+KEPT_ALIKE = {**SHORT_LOG, "delta.deletedFileRetentionDuration": "interval 1 day"}
+ANY_RETENTION = PropertyRules(retentions=False)
+ROWS = pa.table({"id": pa.array([1], pa.int64()), "v": pa.array([1], pa.int32())})
+
+Properties = dict[str, str]
+
+
+def _convert(log: DeltaLog, properties: Properties, rules: PropertyRules) -> object:
+    folder = Path(log.storage.url).with_name("folder")
+    folder.mkdir(exist_ok=True)
+    pq.write_table(ROWS, folder / "a.parquet")
+    return convert_to_delta(DeltaLog(folder), properties=properties, rules=rules)
+
+
+def _write(log: DeltaLog, properties: Properties, rules: PropertyRules, **how: Any) -> object:
+    name = "spark.databricks.delta.vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility"
+    session = {"sessionSettings": json.dumps({name: str(rules.retentions).lower()})}
+    return log.write(ROWS, options={**properties, **session}, **how)
+
+
+def _beside(log: DeltaLog) -> DeltaLog:
+    return DeltaLog(log.storage.url + "-beside")
+
+
+# Each gives properties to the table, or to another that it makes.
+WAYS: dict[str, Callable[[DeltaLog, Properties, PropertyRules], object]] = {
+    "create": lambda log, new, rules: create_table(_beside(log), PLAIN, properties=new, rules=rules),
+    "replace": lambda log, new, rules: create_table(log, PLAIN, properties=new, rules=rules, mode=REPLACE),
+    "keep": lambda log, new, rules: create_table(
+        log, PLAIN, properties=new, rules=rules, mode=CREATE_OR_REPLACE
+    ),
+    "set": set_properties,
+    "write": lambda log, new, rules: _write(_beside(log), new, rules),
+    "append": lambda log, new, rules: _write(log, new, rules, mode="append"),
+    "overwrite": lambda log, new, rules: _write(log, new, rules, mode="overwrite"),
+    "convert": _convert,
+    "clone": lambda log, new, rules: shallow_clone(log, _beside(log), properties=new, rules=rules),
+    "copy": lambda log, new, rules: deep_clone(log, _beside(log), properties=new, rules=rules),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_log_kept_shorter_than_deleted_files_is_refused_whoever_asks_for_it(
+    tmp_path: Path, way: str
+) -> None:
+    log = made(tmp_path / "t")
+    with pytest.raises(InvalidOptionError, match="needs to be greater than or equal to"):
+        WAYS[way](log, SHORT_LOG, PropertyRules())
+    assert log.snapshot().version == 0
+    assert not [found for found in tmp_path.rglob("_delta_log") if found.parent != tmp_path / "t"]
+    WAYS[way](log, KEPT_ALIKE, PropertyRules())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_session_may_let_the_log_be_kept_shorter(tmp_path: Path, way: str) -> None:
+    WAYS[way](made(tmp_path / "t"), SHORT_LOG, ANY_RETENTION)
+
+
+def test_a_log_that_is_kept_too_short_already_is_no_matter_of_other_commands(tmp_path: Path) -> None:
+    log = made(tmp_path / "t", properties=SHORT_LOG, rules=ANY_RETENTION)
+    set_properties(log, {"delta.checkpointInterval": "3"})
+    unset_properties(log, ["delta.checkpointInterval"])
+    log.write(ROWS, mode="append")
+    log.restore(version=0)
+    assert shallow_clone(log, _beside(log)).version == 0
+    assert {**log.snapshot().properties} == SHORT_LOG == {**_beside(log).snapshot().properties}
+
+
+def test_neither_the_table_nor_its_defaults_count_for_how_long_its_log_is_kept(tmp_path: Path) -> None:
+    log = made(tmp_path / "t", properties=KEPT_ALIKE)
+    set_properties(log, {"delta.deletedFileRetentionDuration": "interval 7 days"})
+    with pytest.raises(InvalidOptionError):
+        set_properties(log, {"delta.logRetentionDuration": "interval 6 days"})
+    created = made(tmp_path / "new", defaults=SHORT_LOG)
+    assert {**created.snapshot().properties} == SHORT_LOG
+
+
+@pytest.mark.parametrize("known", OF_UPKEEP, ids=str)
+def test_a_log_that_cannot_be_kept_up_takes_no_commit_but_those_that_mend_it(
+    tmp_path: Path, known: TableProperty[Any]
+) -> None:
+    TableBuilder(tmp_path).create(ROWS.schema, properties={known.name: "often"})  # by another writer
+    log = DeltaLog(tmp_path)
+    ways: list[Callable[[], object]] = [
+        lambda: log.write(ROWS, "append"),
+        lambda: log.delete("id = 1"),
+        lambda: set_properties(log, {"own": "1"}),
+        log.vacuum,
+    ]
+    for way in ways:
+        with pytest.raises(InvalidOptionError, match=rf"version 0 of .*{known.name}.*'often'.*Unset"):
+            way()
+    assert (log.snapshot().version, log.snapshot().scan().to_arrow().num_rows) == (0, 0)
+    unset_properties(log, [known.name])
+    assert log.write(ROWS, "append") == 2
 
 
 def test_the_history_names_features_in_lower_case(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from delta_ds.kernel.format.options.settings import (
     DEFAULTS_PREFIX,
     DROP_IF_EXISTS,
     OPTIMIZE_WRITE,
+    OVERWRITE_MODE,
     SETTING_PREFIX,
 )
 from delta_ds.spark.base.kinds import session_facts
@@ -128,6 +129,106 @@ def test_new_tables_take_the_default_properties_however_they_are_made(
     assert found == dict.fromkeys(made, "true")
     assert _properties(spark, tmp_path / "told") == {FEED: "false"}
     assert _properties(spark, old) == _properties(spark, tmp_path / "cloned") == {}
+
+
+_RETENTIONS = "vacuum__enforceDeletedFileAndLogRetentionDurationCompatibility"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allowed", "condition"),
+    [
+        ("delta.logRetentionDuration", "interval 1 day", {_RETENTIONS: "false"}, "DELTA_ILLEGAL_OPTION"),
+        ("delta.made.up", "1", {"allowArbitraryProperties__enabled": "true"}, "DELTA_UNKNOWN_CONFIGURATION"),
+    ],
+)
+def test_properties_are_those_that_the_session_allows_however_they_are_set(
+    spark: SparkSession, tmp_path: Path, name: str, text: str, allowed: dict[str, str], condition: str
+) -> None:
+    rows, old = spark.range(3), tmp_path / "old"
+    rows.write.format("pydelta").save(str(old))
+    table = DeltaTable.forPath(spark, str(old))
+    said = f"TBLPROPERTIES ('{name}' = '{text}')"
+
+    def portable() -> None:
+        with _portable(spark):
+            rows.write.format("pydelta").option(name, text).save(str(tmp_path / "portable"))
+
+    def at(place: str) -> str:
+        return f"pydelta.`{tmp_path / place}`"
+
+    builder = DeltaTable.create(spark).location(str(tmp_path / "built")).addColumn("id", "long")
+    ways: dict[str, Callable[[], object]] = {
+        "saved": lambda: rows.write.format("pydelta").option(name, text).save(str(tmp_path / "saved")),
+        "portable": portable,
+        "written": lambda: rows.writeTo(at("written")).tableProperty(name, text).create(),
+        "built": lambda: builder.property(name, text).execute(),
+        "stated": lambda: spark.sql(f"CREATE TABLE {at('stated')} (id LONG) USING pydelta {said}"),
+        "selected": lambda: spark.sql(f"CREATE TABLE {at('selected')} USING pydelta {said} AS SELECT 1L id"),
+        "cloned": lambda: table.clone(str(tmp_path / "cloned"), isShallow=True, properties={name: text}),
+        "copied": lambda: spark.sql(f"CREATE TABLE {at('copied')} DEEP CLONE {at('old')} {said}"),
+        "altered": lambda: spark.sql(f"ALTER TABLE {at('old')} SET {said}"),
+        "old": lambda: table.setProperties({name: text}),
+    }
+    for place, way in ways.items():
+        with pytest.raises(DeltaError) as refused:
+            way()
+        assert refused.value.condition == condition, place
+    assert [found.parent for found in tmp_path.rglob("_delta_log")] == [old]
+    assert table.history().count() == 1
+    with _with(spark, **allowed):
+        for way in ways.values():
+            way()
+    made = [place for place in ways if place != "altered"]
+    assert {place: _properties(spark, tmp_path / place).get(name) for place in made} == dict.fromkeys(
+        made, text
+    )
+
+
+def test_dynamic_overwrites_are_refused_where_the_session_says_so(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, rows = str(tmp_path / "t"), spark.range(2).selectExpr("id", "id AS p")
+    rows.write.format("pydelta").partitionBy("p").save(path)
+
+    def save() -> None:
+        spark.range(1).selectExpr("7L AS id", "id AS p").write.format("pydelta").mode("overwrite").save(path)
+
+    def portable() -> None:
+        with _portable(spark):
+            save()
+
+    ways: list[Callable[[], object]] = [
+        save,
+        portable,
+        lambda: rows.write.insertInto(f"pydelta.`{path}`", overwrite=True),
+        lambda: rows.writeTo(f"pydelta.`{path}`").append(),
+        lambda: spark.sql(f"INSERT OVERWRITE pydelta.`{path}` VALUES (7L, 0L)"),
+        lambda: spark.sql(f"INSERT OVERWRITE pydelta.`{path}` PARTITION (p = 0) VALUES (7L)"),
+    ]
+    by_call: list[Callable[[], object]] = [
+        lambda: rows.writeTo(f"pydelta.`{path}`").overwritePartitions(),
+        lambda: (
+            rows.write.format("pydelta")
+            .mode("overwrite")
+            .option("partitionOverwriteMode", "dynamic")
+            .save(path)
+        ),
+    ]
+    with _with(spark, dynamicPartitionOverwrite__enabled="false"):
+        for way in by_call:
+            with pytest.raises(DeltaError) as refused:
+                way()
+            assert refused.value.condition == "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED"
+        with session_settings(spark, {OVERWRITE_MODE: "dynamic"}):
+            for way in ways:
+                with pytest.raises(DeltaError) as refused:
+                    way()
+                assert refused.value.condition == "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED"
+            # Commands replace rows by their own rules.
+            DeltaTable.forPath(spark, path).update("id = 1", {"id": "8"})
+        assert sorted(row.id for row in spark.read.format("pydelta").load(path).collect()) == [0, 8]
+        save()
+    assert [row.id for row in spark.read.format("pydelta").load(path).collect()] == [7]
 
 
 def test_conversion_refuses_names_that_its_files_do_not_have(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,7 +21,15 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.streaming.sink import commit_batch
-from delta_ds.kernel.format.options.settings import TIME_ZONE, SessionFacts
+from delta_ds.kernel.format.options.settings import (
+    ARBITRARY_PROPERTIES,
+    DYNAMIC_OVERWRITE,
+    OVERWRITE_MODE,
+    RETENTION_COMPATIBILITY,
+    TIME_ZONE,
+    SessionFacts,
+    Setting,
+)
 from delta_ds.kernel.format.options.write import (
     BATCH_ONLY,
     ERROR,
@@ -42,7 +50,7 @@ from delta_ds.kernel.transaction.write.intent import (
 )
 from delta_ds.kernel.transaction.write.plan import plan_write
 from delta_ds.kernel.transaction.write.task import write_rows
-from delta_ds.records import dataclass, field
+from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.base import schema as schemas
 from delta_ds.spark.base.table_names import with_path
 from delta_ds.spark.engines.portable.source import DeltaSource
@@ -484,6 +492,64 @@ def test_the_session_has_one_time_zone_in_every_way(tmp_path: Path) -> None:
         if call.has_session:
             found = _outcome(tmp_path, asked, call, kind, {}, {TIME_ZONE: asked.text})
             assert found == asked.outcome(kind), (way, kind)
+
+
+_ALL_ROWS, _NEW_ROWS = [1, 2, 10, 11, 12], [10, 11, 12]
+_DYNAMIC = {"partitionOverwriteMode": "dynamic"}
+
+
+@pytest.mark.parametrize("by_option", [False, True])
+def test_dynamic_overwrites_are_refused_in_every_way_of_a_session_that_disables_them(
+    tmp_path: Path, by_option: bool
+) -> None:
+    asked = ASKED["partitionOverwriteMode"]
+    disabled = {DYNAMIC_OVERWRITE.full_name: "false"}
+    settings, options = (disabled, _DYNAMIC) if by_option else ({**disabled, OVERWRITE_MODE: "dynamic"}, {})
+    refused = Refused("DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED")
+    of_table = {ADDED: refused, REPLACED: refused, PARTITIONS: refused, STREAM: _ALL_ROWS}
+    for way, kind, call in CALLS:
+        if call.has_session:
+            found = _outcome(tmp_path, asked, call, kind, options, settings)
+            batches_only = by_option and kind in _STREAMS
+            assert found == (ILLEGAL if batches_only else of_table.get(kind, _NEW_ROWS)), (way, kind)
+
+
+def test_other_overwrites_are_as_ever_in_a_session_that_disables_dynamic_ones(tmp_path: Path) -> None:
+    asked = ASKED["partitionOverwriteMode"]
+    settings = {DYNAMIC_OVERWRITE.full_name: "false"}
+    refused = Refused("DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED")
+    of_table = {ADDED: _ALL_ROWS, REPLACED: _NEW_ROWS, PARTITIONS: refused, STREAM: _ALL_ROWS}
+    for way, kind, call in CALLS:
+        if call.has_session:
+            found = _outcome(tmp_path, asked, call, kind, {}, settings)
+            assert found == of_table.get(kind, _NEW_ROWS), (way, kind)
+
+
+def test_commands_are_no_overwrites(tmp_path: Path) -> None:
+    facts = SessionFacts({DYNAMIC_OVERWRITE.full_name: "false", OVERWRITE_MODE: "dynamic"})
+    _table("p")(tmp_path / "t")
+    plan_write(
+        find_target(command_intent(str(tmp_path / "t"), facts)), schema_from_arrow(TWO_TASKS[0].schema)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "setting", "allowed", "refused"),
+    [
+        ({"delta.logRetentionDuration": "1 day"}, RETENTION_COMPATIBILITY, "false", ILLEGAL),
+        ({"delta.made.up": "1"}, ARBITRARY_PROPERTIES, "true", Refused("DELTA_UNKNOWN_CONFIGURATION")),
+    ],
+)
+def test_properties_are_those_that_the_session_allows_in_every_way(
+    tmp_path: Path, options: Texts, setting: Setting, allowed: str, refused: Refused
+) -> None:
+    (name,) = options
+    asked = replace(ASKED[_PROPERTY], seen=lambda path: name in DeltaLog(path).snapshot().properties)
+    for way, kind, call in CALLS:
+        assert _outcome(tmp_path, asked, call, kind, options, {}) == refused, (way, kind)
+        if call.has_session:
+            found = _outcome(tmp_path, asked, call, kind, options, {setting.full_name: allowed})
+            assert found is (kind in (*_WITHOUT_TABLE, TABLE)), (way, kind)
 
 
 @pytest.mark.parametrize("option", [name for name, asked in ASKED.items() if asked.wrong is not None])
