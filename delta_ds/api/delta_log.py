@@ -341,13 +341,12 @@ class DeltaLog(Shown, Maintained, Described, Frames):
 
         if misnamed:
             raise _misnamed_error(misnamed)
-        transaction = super().start_transaction(create=True)
-        if transaction.base is not None:
-            intent = arrow_intent(transaction.storage.url, mode, options)
-            if intent.replaces_matches and intent.options.key_columns:
-                from delta_ds.kernel.commands.merge.command import replace_using
+        intent = arrow_intent(self.storage.url, mode, options)
+        transaction = super().start_transaction(intent.options.read_version, create=True)
+        if transaction.base is not None and intent.replaces_matches and intent.options.key_columns:
+            from delta_ds.kernel.commands.merge.command import replace_using
 
-                return replace_using(self, rows, intent)
+            return replace_using(self, rows, intent)
         return write_arrow(transaction, rows, mode, options)
 
     def delete(

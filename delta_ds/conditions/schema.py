@@ -66,6 +66,14 @@ COMPLEX_TYPE_COLUMN_CONTAINS_VOID = COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE.also(
     "that it should have. Nothing was written",
     parameters=("column",),
 )
+NULL_SCHEMA_IN_STREAMING_WRITE = ErrorCondition(
+    "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
+    SchemaError,
+    "42P18",
+    "a stream into {table} cannot write void values, and the type of {columns:list} has void in it: no batch of the "
+    "query says which type is meant. Cast them to the type that they should have. Nothing was written",
+    parameters=("table", "columns"),
+)
 DUPLICATE_COLUMNS_FOUND = ErrorCondition("DELTA_DUPLICATE_COLUMNS_FOUND", SchemaError, "42711")
 DUPLICATE_COLUMNS_IN_ROWS = DUPLICATE_COLUMNS_FOUND.also(
     "the rows have the column {path}{name} twice; names are the same in any case",

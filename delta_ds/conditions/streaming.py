@@ -218,6 +218,20 @@ STREAMING_SCHEMA_LOCATION_CONFLICT = ErrorCondition(
     "Detected conflicting schema location {location} while streaming from {table}: another stream uses "
     "it. Give each stream a 'schemaTrackingLocation' or 'streamingSourceTrackingId' of its own",
 )
+SCHEMA_LOCATION_OF_TWO_SOURCES = STREAMING_SCHEMA_LOCATION_CONFLICT.also(
+    "Detected conflicting schema location {location} while streaming from {table}: two sources of the query would "
+    "write their schema logs there. Give each of them a 'schemaTrackingLocation' or 'streamingSourceTrackingId' of its "
+    "own; a DataFrame that a query reads twice, as in a self-join, counts as two",
+)
+STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT = ErrorCondition(
+    "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT",
+    SchemaError,
+    "22000",
+    "Schema location {location} of the stream from {table} must be placed under the checkpoint location {checkpoint}, "
+    "so that both are begun and deleted together. Give a 'schemaTrackingLocation' in there; "
+    "spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation allows any place",
+    parameters=("location", "checkpoint", "table"),
+)
 STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
     LogError,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from delta_ds.conditions.record import CREATE_IN_CATALOG_NOT_ALLOWED
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds.kernel.base.environment import absolute
+from delta_ds.kernel.storage.uri import parse_address
 
 FORMAT = "pydelta"
 # The name of delta-spark's source, which is ours as well where no other source has it.
@@ -97,6 +100,38 @@ def unknown_to_catalogs(name: object) -> UnsupportedOperationError:
 def path_option(options: Mapping[str, str]) -> str | None:
     """The value of the option `path`, in any case; None without it."""
     return next((text for name, text in options.items() if name.lower() == "path"), None)
+
+
+# A version that is named is the same whoever commits, and so are its changes.
+_FIXED = {"versionasof", "timestampasof", "readchangefeed", "readchangedata"}
+
+
+def is_read(path: str, readings: Iterable[Mapping[str, str]]) -> bool:
+    """Whether one of some reads is of the newest version of the table at a path.
+
+    Parameters
+    ----------
+    path
+        Of a table, as a user writes it.
+    readings
+        The options of each read, `path` among them.
+    """
+    wanted = _place(path)
+    for options in readings:
+        other = path_option(options)
+        if (
+            other is not None
+            and not any(name.lower() in _FIXED for name in options)
+            and _place(other) == wanted
+        ):
+            return True
+    return False
+
+
+def _place(path: str) -> str:
+    """Where a path leads, in one spelling."""
+    address = parse_address(path)
+    return os.path.realpath(absolute(address.path)) if address.scheme == "file" else str(address)
 
 
 # What Spark's own catalog hands to a source in CREATE TABLE.

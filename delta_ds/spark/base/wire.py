@@ -118,6 +118,7 @@ _FUNCTIONS = _names(
         "spark.engines.connect.log_calls": "add_checked_constraint at_version belongs_to_a_table blamed clone_to "
         "constraint_to_check detail identity_step is_shorter_retention metrics_of metrics_since newest_version "
         "unneeded_files vacuum_table",
+        "spark.engines.portable.stream_source": "check_given_schema check_tracked",
         "spark.session.writes.request": "describe describe_existing",
     }
 )

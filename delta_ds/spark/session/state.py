@@ -115,6 +115,22 @@ def stream_reader_options(reader: Any) -> dict[str, str]:
     return _options(_private(reader._jreader, "extraOptions"))
 
 
+def stream_reader_schema(reader: Any) -> StructType | None:
+    """The schema that the user gave to a reader of a stream; one in SQL is parsed by the session."""
+    if not is_connect(reader):
+        schema = _private(reader._jreader, "userSpecifiedSchema")
+        return StructType.fromJson(json.loads(schema.get().json())) if schema.isDefined() else None
+    text = reader._schema
+    if not text:
+        return None
+    try:
+        return StructType.fromJson(json.loads(text))
+    except ValueError:
+        parsed = StructType.fromDDL(text)
+        assert isinstance(parsed, StructType)  # Spark takes nothing else for a schema
+        return parsed
+
+
 def parallelism(session: Any) -> int | None:
     """How many tasks a session runs at once; None where only a server knows."""
     if is_connect(session):

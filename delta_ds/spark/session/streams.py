@@ -13,8 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pyspark.sql.types import StructType
+
 from delta_ds.conditions.record import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.format.options.parsing import is_of_store
+from delta_ds.kernel.format.options.settings import SCHEMA_LOCATION_ANYWHERE
 from delta_ds.kernel.transaction.write.intent import check_mode, stream_intent
 from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.kinds.kind import is_connect
@@ -22,7 +26,7 @@ from delta_ds.spark.base.kinds.sealed import seal
 from delta_ds.spark.base.kinds.session_facts import facts_of, with_facts_of_reads, with_session_settings
 from delta_ds.spark.base.kinds.session_kind import knows_names
 from delta_ds.spark.base.schema import to_kernel
-from delta_ds.spark.base.session_conf import has_catalog, source_in_python
+from delta_ds.spark.base.session_conf import has_catalog, is_set, source_in_python
 from delta_ds.spark.base.table_names import (
     FORMAT,
     is_ours,
@@ -33,9 +37,13 @@ from delta_ds.spark.base.table_names import (
     without_path,
 )
 from delta_ds.spark.engines import monkeypatch
+from delta_ds.spark.engines.connect.connect_bridge import ask, open_log
+from delta_ds.spark.engines.connect.log_calls import check_sources
 from delta_ds.spark.engines.portable.source import DeltaSource
 from delta_ds.spark.engines.portable.stream_source import (
     STREAM_MARK,
+    check_given_schema,
+    check_tracked,
     columns_of,
     mark,
     open_source,
@@ -77,6 +85,19 @@ def patches(
         source = arguments.get("format") or state.stream_writer_source(target)
         return is_ours(source) and is_installed(getattr(target, writes_in))
 
+    def ends_query(
+        ours: Callable[[Any, dict[str, Any]], bool], handle: monkeypatch.Handler
+    ) -> tuple[Callable[[Any, dict[str, Any]], bool], monkeypatch.Handler]:
+        """The same with the sources of a client's query looked at wherever it writes to."""
+
+        def concerns(target: Any, arguments: dict[str, Any]) -> bool:
+            return ours(target, arguments) or (connect and is_installed(getattr(target, writes_in)))
+
+        def handled(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
+            return (handle if ours(writer, arguments) else _start_elsewhere)(original, writer, arguments)
+
+        return concerns, handled
+
     def makes_table(target: Any, arguments: dict[str, Any]) -> bool:
         # A server that knows names makes the table itself.
         return starts_ours(target, arguments) and not (connect and has_catalog(getattr(target, writes_in)))
@@ -94,8 +115,8 @@ def patches(
     return [
         (reader, "load", loads_ours, _load),
         (reader, "table", names_path(reads_in), _table),
-        (writer, "start", starts_ours, _start),
-        (writer, "toTable", lambda *call: names_path(writes_in)(*call) or makes_table(*call), _to_table),
+        (writer, "start", *ends_query(starts_ours, _start)),
+        (writer, "toTable", *ends_query(lambda *c: names_path(writes_in)(*c) or makes_table(*c), _to_table)),
     ]
 
 
@@ -107,12 +128,24 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
     given = with_path(state.stream_reader_options(reader), arguments.get("path"), "load")
     session = state.stream_reader_session(reader)
     complete = source_options(session, given)
+    _check_schema(session, complete, state.stream_reader_schema(reader))
     if is_connect(session):
         complete = seal(session, complete, FORMAT)
     reader.options(**{name: text for name, text in complete.items() if text != given.get(name)})
     path = arguments.get("path")
     with delta_errors(), active(session), _by_name_of_source(reader, session):
         return monkeypatch.call_original(reader, "load", path if complete.get("path") == path else None)
+
+
+def _check_schema(session: Any, options: Mapping[str, str], schema: StructType | None) -> None:
+    """Refuse a schema that was given to a reader, see `check_given_schema`, wherever the table is."""
+    path = path_option(options)
+    if schema is None or path is None:
+        return
+    store = {name: text for name, text in options.items() if is_of_store(name)}
+    others = {name: text for name, text in options.items() if name not in store}
+    with active(session):
+        ask(open_log(session, path, store), check_given_schema, others, schema.json())
 
 
 @contextmanager
@@ -137,6 +170,7 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     for name in ("outputMode", "partitionBy", "queryName"):
         if arguments.get(name) is not None:
             getattr(writer, name)(arguments[name])
+    _check_sources_of_client(writer)
     spec = state.stream_writer_state(writer)
     options = with_path(spec.options, arguments.get("path"), "start")
     session = state.stream_writer_session(writer)
@@ -149,6 +183,29 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     path = arguments.get("path")
     with delta_errors(), active(session), _by_name_of_source(writer, session):
         return monkeypatch.call_original(writer, "start", path if complete.get("path") == path else None)
+
+
+def _start_elsewhere(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
+    """A stream into something else, whose sources are looked at all the same."""
+    writer.options(**arguments.pop("options", {}))
+    if arguments.get("queryName") is not None:
+        writer.queryName(arguments["queryName"])
+    _check_sources_of_client(writer)
+    return original(writer, **arguments)
+
+
+def _check_sources_of_client(writer: Any) -> None:
+    """Have a server check the sources of a query, see `check_locations`, where it does not do so by itself.
+
+    Nobody tells the data source where the checkpoint is.
+    """
+    session = state.stream_writer_session(writer)
+    if not is_connect(session) or has_catalog(session):
+        return
+    query = writer._write_proto
+    check_sources(
+        session, writer._write_stream._child.plan(session.client), query.query_name, dict(query.options)
+    )
 
 
 def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
@@ -257,7 +314,7 @@ def sink_options(
 _CLUSTERING = "__clustering_columns"
 
 
-def stream_source(spark: SparkSession, table: str | None, options: str) -> str:
+def stream_source(spark: SparkSession, table: str | None, options: str, schema: str | None) -> str:
     """The options that the data source reads a stream with, in JSON.
 
     Parameters
@@ -266,10 +323,16 @@ def stream_source(spark: SparkSession, table: str | None, options: str) -> str:
         The table that the JVM holds; None: there is none at the path of the options.
     options
         Of the query, in JSON.
+    schema
+        That its reader was given, in JSON; None: none, or that of the table.
 
-    What is wrong with them the data source says.
+    Raises
+    ------
+    DeltaError
+        As `check_given_schema`. What else is wrong with the options the data source says.
     """
     complete = source_options(spark, _with_place(table, json.loads(options)))
+    _check_schema(spark, complete, None if schema is None else StructType.fromJson(json.loads(schema)))
     _know_source(spark)
     return json.dumps(complete)
 
@@ -301,6 +364,21 @@ def stream_sink(spark: SparkSession, table: str | None, options: str, partition_
 def check_stream_mode(spark: SparkSession, mode: str) -> None:
     """Refuse an output mode that a table cannot take, where nothing else of a stream is known yet."""
     check_mode(mode.lower())
+
+
+def check_schema_locations(spark: SparkSession, checkpoint: str, sources: str) -> None:
+    """Refuse the schema logs of a query, see `check_locations`.
+
+    Parameters
+    ----------
+    checkpoint
+        Its folder.
+    sources
+        The options of those of its sources that have one, in JSON.
+    """
+    check_tracked(
+        None, json.loads(sources), checkpoint, is_set(spark, SCHEMA_LOCATION_ANYWHERE.full_name, False)
+    )
 
 
 def streamed_table(spark: SparkSession, name: str, options: Mapping[str, str]) -> StreamedTable | None:

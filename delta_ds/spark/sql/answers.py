@@ -50,7 +50,13 @@ from delta_ds.spark.session.catalog.tables import (
     scanned,
     table_held,
 )
-from delta_ds.spark.session.streams import check_stream_mode, stream_sink, stream_source, streamed_table
+from delta_ds.spark.session.streams import (
+    check_schema_locations,
+    check_stream_mode,
+    stream_sink,
+    stream_source,
+    streamed_table,
+)
 from delta_ds.spark.sql import dml, show
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.client_calls import answer_call
@@ -386,6 +392,7 @@ _ANSWERS: Mapping[str, Callable[..., object]] = {
     "stream_source": stream_source,
     "stream_sink": stream_sink,
     "stream_mode": check_stream_mode,
+    "stream_locations": check_schema_locations,
     "parse": _parse,
     "table_function": changes_plan,
     "feed_of_name": feed_of_name,

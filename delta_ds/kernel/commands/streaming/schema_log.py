@@ -12,19 +12,23 @@ The version whose schema a stream reads with, in a form that every later process
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta_ds.conditions.streaming import (
     SCHEMA_CHANGED_WITH_VERSION,
+    SCHEMA_LOCATION_OF_TWO_SOURCES,
     SCHEMA_NOT_SET,
     STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION,
     STREAMING_METADATA_EVOLUTION,
     STREAMING_SCHEMA_LOCATION_CONFLICT,
+    STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT,
     STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED,
     STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID,
 )
 from delta_ds.exceptions import DeltaError, SchemaError
+from delta_ds.kernel.base.environment import absolute
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.format.actions import Metadata, Protocol
 from delta_ds.kernel.format.options.stream_read import ALWAYS, StreamReadOptions
@@ -42,10 +46,11 @@ from delta_ds.kernel.format.schema.version_changes import (
     with_physical_names,
 )
 from delta_ds.kernel.format.table_state import TableState
-from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.store_options import without_coordinator
+from delta_ds.kernel.storage.uri import Address, parse_address
 from delta_ds.records import dataclass, replace
 
 
@@ -123,11 +128,8 @@ class SchemaLog:
         assert options.schema_tracking_location is not None
         self._options = options
         self._table = read_state
-        suffix = f"_{options.source_tracking_id}" if options.source_tracking_id else ""
-        root = options.schema_tracking_location.rstrip("/")
         self._folder: Storage = open_storage(
-            f"{root}/_schema_log_{read_state.metadata.id}{suffix}",
-            without_coordinator(options.storage_options),
+            _folder_of(options, read_state.metadata.id), without_coordinator(options.storage_options)
         )
         self.current = self._newest()
 
@@ -208,6 +210,64 @@ class SchemaLog:
         missing = _not_agreed(changes, self._options, current.read_state.version)
         if missing:
             raise _not_agreed_error(changes, before.read_state.version, current.read_state, missing)
+
+
+def _folder_of(options: StreamReadOptions, table_id: str) -> str:
+    """Where the schema log of a source lies."""
+    suffix = f"_{options.source_tracking_id}" if options.source_tracking_id else ""
+    return f"{(options.schema_tracking_location or '').rstrip('/')}/_schema_log_{table_id}{suffix}"
+
+
+def check_locations(
+    sources: Sequence[StreamReadOptions], checkpoint: str | None, *, anywhere: bool = False
+) -> None:
+    """Refuse schema logs of one query that do not lie below its checkpoint, or two in one place.
+
+    Parameters
+    ----------
+    sources
+        All that the query reads, as often as it reads them.
+    checkpoint
+        The folder of the query's checkpoint; None: a temporary one, which nobody can name.
+    anywhere
+        Whether they may lie outside of it.
+
+    Raises
+    ------
+    SchemaError
+        Names the place, and what to do.
+
+    Source: delta-spark, `DeltaAnalysis.verifyDeltaSourceSchemaLocation`. Differs: tables are told apart by their ids,
+    however their paths are written.
+    """
+    tracking = [one for one in sources if one.schema_tracking_location is not None]
+    for one in tracking:
+        if not anywhere and not _lies_below(one, checkpoint):
+            raise STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT(
+                location=one.schema_tracking_location,
+                checkpoint=checkpoint or "(a temporary folder: set the option checkpointLocation)",
+                table=parse_address(one.path),
+            )
+    if len(tracking) < 2:
+        return
+    taken: set[Address] = set()
+    for one in tracking:
+        found = open_snapshot(open_storage(one.path, one.storage_options))
+        place = _place(_folder_of(one, found.metadata.id))
+        if place in taken:
+            raise SCHEMA_LOCATION_OF_TWO_SOURCES(location=place, table=found.storage.url)
+        taken.add(place)
+
+
+def _lies_below(source: StreamReadOptions, checkpoint: str | None) -> bool:
+    return checkpoint is not None and _place(checkpoint).relative(_place(_folder_of(source, ""))) is not None
+
+
+def _place(path: str) -> Address:
+    """An address without `.` and `..`, a local one from the root on."""
+    address = parse_address(path)
+    tidy = absolute(address.path) if address.scheme == "file" else posixpath.normpath(address.path or "/")
+    return replace(address, path=tidy)
 
 
 def differs_from(read_state: TableState, metadata: Metadata | None, protocol: Protocol | None) -> bool:

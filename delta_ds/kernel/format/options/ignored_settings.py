@@ -169,10 +169,6 @@ WITHOUT_EFFECT: tuple[Setting, ...] = (
     ),
     _ignored("streaming.schemaTracking.enabled", "true", "`schemaTrackingLocation` asks for it"),
     _ignored(
-        "streaming.allowSchemaLocationOutsideCheckpointLocation", "false",
-        "`schemaTrackingLocation` lies below the checkpoint",
-    ),
-    _ignored(
         "alterTable.dropColumn.enabled", "true",
         "columns can be dropped where the table has column mapping",
     ),

@@ -97,6 +97,13 @@ DATA_COLUMNS = Setting(
     "replaceWhere.dataColumns.enabled", "true", "`replaceWhere` may name columns other than partition columns"
 )
 
+# What is streamed
+SCHEMA_LOCATION_ANYWHERE = Setting(
+    "streaming.allowSchemaLocationOutsideCheckpointLocation",
+    "false",
+    "the option `schemaTrackingLocation` of a stream may lie outside of the checkpoint",
+)
+
 # What follows a write
 AUTO_COMPACT = Setting(
     "autoCompact.enabled", None, "compact small files after writes; goes before the table's property"

@@ -24,6 +24,7 @@ from delta_ds.kernel.format.options.parsing import (
     listed_names,
     text_as_it_is,
     time_zone_name,
+    version,
 )
 from delta_ds.kernel.format.options.read import READ_OPTIONS
 from delta_ds.kernel.format.options.settings import (
@@ -43,6 +44,7 @@ from delta_ds.records import dataclass, field
 ERROR, IGNORE = "error", "ignore"
 REPORT_FOLDER_OPTION = "reportFolder"
 TASKS_OPTION = "numberOfTasks"
+READ_VERSION_OPTION = "readVersion"
 DEFINITION_OPTION = "newTable"
 CODECS = ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")
 
@@ -143,6 +145,8 @@ class WriteOptions:
         What a statement says of the table that it makes with these rows; None for a write by any other way.
     tasks
         How many tasks write the rows, at most; None: not known.
+    read_version
+        The version of the table that the rows were computed from, at the latest; None: they come from elsewhere.
     report_folder
         Where reports of the commit are left for the listeners of another process; None for nowhere.
     """
@@ -172,6 +176,7 @@ class WriteOptions:
     facts: SessionFacts = field(default_factory=SessionFacts)
     definition: NewTableOptions | None = None
     tasks: int | None = None
+    read_version: int | None = None
     report_folder: str | None = None
 
     @property
@@ -362,6 +367,11 @@ WRITE_OPTIONS: tuple[Option, ...] = (
         "tasks", _task_count,
     ),
     Option(
+        READ_VERSION_OPTION, "version", None,
+        "the rows were computed from this version of the table, or a later one: what others change since is a conflict",
+        "read_version", version, batch_only="each batch starts from the newest version",
+    ),
+    Option(
         REPORT_FOLDER_OPTION, "path", None,
         "a folder of this machine in which the commit leaves its report, for listeners of the process that made it",
         "report_folder", text_as_it_is, batch_only="whoever made the folder has gone on",
@@ -507,3 +517,6 @@ def _check_replaces_matches(options: WriteOptions, overwrite: bool) -> None:
         raise INCOMPATIBLE_DATAFRAME_OPTIONS(firstDeltaOption="overwriteSchema", secondDeltaOption=said)
     if not options.data_change:
         raise INCOMPATIBLE_DATAFRAME_OPTIONS(firstDeltaOption="dataChange", secondDeltaOption=said)
+    if options.read_version is not None:
+        # It reads the newest version of the table itself.
+        raise INCOMPATIBLE_DATAFRAME_OPTIONS(firstDeltaOption="readVersion", secondDeltaOption=said)

@@ -22,6 +22,7 @@ from delta_ds.conditions.schema import (
     INVALID_CHARACTERS_IN_COLUMN_NAMES,
     INVALID_PARTITION_COLUMN,
     NESTED_NOT_NULL_CONSTRAINT,
+    NULL_SCHEMA_IN_STREAMING_WRITE,
     PARTITION_COLUMN_NOT_FOUND,
     RESERVED_CDC_COLUMNS_ON_WRITE,
 )
@@ -204,6 +205,21 @@ def check_void(schema: StructType, table_name: str) -> None:
             raise COMPLEX_TYPE_COLUMN_CONTAINS_VOID(
                 column=show(path), table=table_name, where=where, type=field.type
             )
+
+
+def check_no_void(schema: StructType, table_name: str) -> None:
+    """Refuse rows of a stream with `void` anywhere: batches of a query have one schema, which says no type for it.
+
+    Raises
+    ------
+    SchemaError
+        `DELTA_NULL_SCHEMA_IN_STREAMING_WRITE`, with the columns.
+
+    Source: delta-spark, `DeltaSink.addBatch`.
+    """
+    found = [field.name for field in schema if _has_void(field.type)]
+    if found:
+        raise NULL_SCHEMA_IN_STREAMING_WRITE(table=table_name, columns=found)
 
 
 def _has_void(data_type: DataType) -> bool:

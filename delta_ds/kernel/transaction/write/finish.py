@@ -114,6 +114,9 @@ def _finish(
             adds = join_small_files(plan, [add for r in results for add in r.adds], staged)
             if transaction is None:
                 transaction = Transaction(plan.storage, _read_snapshot(plan), engine_info=engine_info)
+            if plan.options.read_version is not None:
+                # The rows come from the table itself: whatever changes it in the meantime contradicts them.
+                transaction.read_whole_table()
             removed = RemovedFiles()
             if plan.intent.overwrite:
                 if transaction.base is None:

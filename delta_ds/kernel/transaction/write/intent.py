@@ -229,10 +229,13 @@ def find_target(intent: WriteIntent, transaction: Transaction | None = None) -> 
     Parameters
     ----------
     transaction
-        On the version to start from, where one is open already; else the newest is looked up.
+        On the version to start from, where one is open already; else it is the one that the rows come from, or the
+        newest.
 
     Raises
     ------
+    NotADeltaTableError, VersionNotFoundError
+        There is no such version that the rows could have come from.
     TableExistsError
         The save mode is `errorifexists`, and there is one; or a statement creates a table where other files are.
     """
@@ -241,7 +244,8 @@ def find_target(intent: WriteIntent, transaction: Transaction | None = None) -> 
         storage, snapshot = transaction.storage, transaction.base
     else:
         storage = open_storage(options.path, options.storage_options)
-        snapshot = newest_snapshot(storage)
+        read = options.read_version
+        snapshot = newest_snapshot(storage) if read is None else open_snapshot(storage, read)
     if snapshot is None and options.definition is not None and options.if_exists is not None:
         check_place_is_free(storage)
     nothing = snapshot is not None and (

@@ -48,7 +48,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.alter import clustering
 from delta_ds.kernel.transaction.alter.create import check_replacement, new_table
 from delta_ds.kernel.transaction.alter.properties import with_defaults
-from delta_ds.kernel.transaction.alter.table_metadata import with_metadata
+from delta_ds.kernel.transaction.alter.table_metadata import check_no_void, with_metadata
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.transaction.write.intent import WriteIntent, WriteTarget
 from delta_ds.kernel.transaction.write.overwrite_scope import (
@@ -194,6 +194,8 @@ def plan_write(
     """
     intent, snapshot, storage = target.intent, target.snapshot, target.storage
     options, streaming = intent.options, intent.streaming
+    if streaming:
+        check_no_void(data, storage.url)
     if snapshot is not None:
         snapshot.table_state.check_writable()
         if intent.overwrite and options.data_change and not options.replaces_everything:

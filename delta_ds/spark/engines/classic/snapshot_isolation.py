@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import uuid
@@ -10,9 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED
+from delta_ds.spark.base.table_names import is_read
+from delta_ds.spark.engines.classic.jvm import Jvm
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
@@ -41,6 +44,23 @@ class CommandSnapshots:
             if address not in self._versions:
                 self._versions[address] = newest()
             return self._versions[address]
+
+
+def reads_table(frame: DataFrame, path: str) -> bool:
+    """Whether a query reads the newest version of a table, by Spark's own reader or by the data source.
+
+    Not where rows are cached, or of a version that is named: these are the same whoever commits.
+
+    Parameters
+    ----------
+    frame
+        Of a classic session.
+    path
+        The table's, as its user writes it.
+    """
+    jvm = Jvm.of(frame.sparkSession)
+    readings = jvm.relations.readings(frame._jdf.queryExecution().withCachedData())
+    return is_read(path, map(json.loads, readings))
 
 
 @contextmanager

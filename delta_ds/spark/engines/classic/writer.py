@@ -53,7 +53,12 @@ from delta_ds.spark.engines.classic.row_columns import (
     stored_columns,
     stored_rows,
 )
-from delta_ds.spark.engines.classic.snapshot_isolation import caches_rows, pin_snapshots, refresh_cached_rows
+from delta_ds.spark.engines.classic.snapshot_isolation import (
+    caches_rows,
+    pin_snapshots,
+    reads_table,
+    refresh_cached_rows,
+)
 from delta_ds.spark.errors.translation import as_delta_error
 
 if TYPE_CHECKING:
@@ -120,12 +125,13 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     # Asked once, before anything is written: what fails after the commit would have the rows written again.
     root = _root(jvm, plan, options)
     folder = str(uuid.uuid4())
-    with pin_snapshots(spark, snapshot) as versions:
+    reads_itself = snapshot is not None and reads_table(df, plan.options.path)
+    with pin_snapshots(spark, snapshot):
         result = stage(df, plan, options, folder)
     with StagedFiles(storage) as staged:
         staged.deleted_by(lambda: _remove(jvm, root, folder, plan))
         transaction = Transaction(storage, snapshot, engine_info=engine_info())
-        if snapshot is not None and versions.reads(storage):
+        if reads_itself:
             # The rows come from the table itself: whatever changes it in the meantime contradicts them.
             transaction.read_whole_table()
         version = finish_write(plan, [result], transaction, staged=staged)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.transaction import NEW_VERSION_UNCHECKED
@@ -16,12 +16,21 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
+from delta_ds.kernel.format.options.parsing import is_of_store
+from delta_ds.kernel.format.options.settings import SCHEMA_LOCATION_ANYWHERE
 from delta_ds.kernel.format.properties import DELETED_FILE_RETENTION
 from delta_ds.kernel.log.history import read_commit_info
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.transaction.alter import columns, definitions
 from delta_ds.kernel.transaction.table_log import Timestamp, snapshot_at
-from delta_ds.spark.engines.connect.connect_bridge import open_log
+from delta_ds.spark.base.session_conf import is_set
+from delta_ds.spark.base.table_names import path_option
+from delta_ds.spark.engines.connect.connect_bridge import ask, open_log
+from delta_ds.spark.engines.connect.needed import reads_in
+from delta_ds.spark.engines.portable.stream_source import check_tracked, is_tracked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # How many commits of others may follow one before its metrics are asked for, and how long it may have been made ago.
 _LOOKED_BACK, _AGO_MS = 200, 24 * 3600 * 1000
@@ -195,3 +204,29 @@ def _vacuum(log: DeltaLog, inventory: bytes | None, **how: Any) -> VacuumResult:
 
     rows = None if inventory is None else pa.ipc.open_stream(inventory).read_all()
     return vacuum(log, inventory=rows, **how)
+
+
+# Where queries have their checkpoints, each under its name, unless they say another place.
+_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+
+
+def check_sources(spark: SparkSession, relation: Any, name: str, options: Mapping[str, str]) -> None:
+    """Have the server of a client check the sources of a streaming query, see `check_locations`.
+
+    Parameters
+    ----------
+    relation
+        `spark.connect.Relation` of the query.
+    name, options
+        Of the query; an empty name is none.
+    """
+    sources = [dict(read) for read in reads_in(relation, streams=True) if is_tracked(read)]
+    if not sources:
+        return
+    checkpoint, folder = options.get("checkpointLocation"), spark.conf.get(_CHECKPOINTS, None)
+    if not checkpoint and folder and name:
+        checkpoint = f"{folder.rstrip('/')}/{name}"
+    anywhere = is_set(spark, SCHEMA_LOCATION_ANYWHERE.full_name, False)
+    store = {option: text for option, text in sources[0].items() if is_of_store(option)}
+    log = open_log(spark, path_option(sources[0]) or "", store)
+    ask(log, check_tracked, sources, checkpoint or None, anywhere)

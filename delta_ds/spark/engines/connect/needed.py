@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -225,6 +225,22 @@ def _note_all(message: Any, wanted: _Wanted | None, found: _Reads) -> None:
             _note_read(part, wanted, found)
         else:
             _note_all(part, wanted, found)
+
+
+def reads_in(relation: Any, *, streams: bool = False) -> Iterator[dict[str, str]]:
+    """The options of the reads of our tables in a query, `path` among them: of batches, or of streams.
+
+    Not of frames whose rows the server keeps.
+    """
+    if relation.DESCRIPTOR.full_name == "spark.connect.Read":
+        source = relation.data_source
+        if relation.HasField("data_source") and relation.is_streaming == streams and _is_ours(source.format):
+            yield {**({"path": source.paths[0]} if source.paths else {}), **source.options}
+    elif relation.DESCRIPTOR.full_name != "spark.connect.Relation" or (
+        relation.common.plan_id not in _persistent
+    ):
+        for part in _messages_in(relation):
+            yield from reads_in(part, streams=streams)
 
 
 def _note_read(read: Any, wanted: _Wanted | None, found: _Reads) -> None:

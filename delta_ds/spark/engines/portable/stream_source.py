@@ -6,10 +6,13 @@ not tell. So the session integration adds an option that says both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.commands.streaming.schema_log import state_to_read
+from pyspark.sql.types import StructType as SparkStructType
+
+from delta_ds.kernel.commands.streaming.schema_log import check_locations, state_to_read
 from delta_ds.kernel.commands.streaming.source import StreamSource
 from delta_ds.kernel.format.options.read import READ_OPTIONS
 from delta_ds.kernel.format.options.stream_read import STREAM_READ_OPTIONS, parse_stream_read_options
@@ -23,13 +26,14 @@ from delta_ds.spark.base.schema import metadata_field
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader
-    from pyspark.sql.types import StructType as SparkStructType
 
+    from delta_ds.api.delta_log import DeltaLog
     from delta_ds.kernel.format.options.stream_read import StreamReadOptions
     from delta_ds.spark.engines.portable.stream_reader import DeltaStreamReader
 
 _BATCH = {name.lower() for option in READ_OPTIONS for name in (option.name, *option.aliases)}
 _START = ("startingversion", "startingtimestamp")
+_TRACKING = ("schematrackinglocation", "schemalocation")
 _STREAM_ONLY = {name.lower() for o in STREAM_READ_OPTIONS for name in (o.name, *o.aliases)} - _BATCH
 
 
@@ -99,16 +103,64 @@ def stream_reader(
     return reader(begin, schema, tasks_of(options))
 
 
-def _select_columns(source: StreamSource, schema: SparkStructType) -> StreamSource:
-    """The same source, reading no more columns than a schema has.
+def find_columns(source: StreamSource, schema: SparkStructType) -> list[str]:
+    """The names of the columns of a stream that a user-given schema asks for.
 
     Raises
     ------
     SchemaError
         A column does not exist, or has another type.
     """
-    available = columns_of(source)
-    names = schemas.find_columns(schema, available, f"the stream from {source.storage.url}")
+    return schemas.find_columns(schema, columns_of(source), f"the stream from {source.storage.url}")
+
+
+def check_given_schema(log: DeltaLog, options: Mapping[str, Any], schema: str) -> None:
+    """Refuse a schema that was given to a reader of a stream, where the stream has not what it asks for.
+
+    Spark asks a source nothing then until the query runs, where users look for errors of their tables.
+
+    Parameters
+    ----------
+    log
+        Of the table.
+    options
+        As of `spark.readStream`; those of the store count for nothing.
+    schema
+        In JSON.
+
+    Raises
+    ------
+    DeltaError
+        As `open_source` and `find_columns`.
+    """
+    zone = machine_time_zone()
+    source = StreamSource.open(log.storage, parse_stream_read_options(without_mark(options), zone), zone)
+    find_columns(source, SparkStructType.fromJson(json.loads(schema)))
+
+
+def is_tracked(options: Mapping[str, Any]) -> bool:
+    """Whether the options of a stream say where its schema log is."""
+    return any(name.lower() in _TRACKING for name in options)
+
+
+def check_tracked(
+    log: DeltaLog | None, sources: Sequence[Mapping[str, Any]], checkpoint: str | None, anywhere: bool
+) -> None:
+    """See `check_locations`, of sources by their options.
+
+    Parameters
+    ----------
+    log
+        Of the table of one of them, by whose address a server is called.
+    """
+    zone = machine_time_zone()
+    parsed = [parse_stream_read_options(without_mark(options), zone) for options in sources]
+    check_locations(parsed, checkpoint, anywhere=anywhere)
+
+
+def _select_columns(source: StreamSource, schema: SparkStructType) -> StreamSource:
+    """The same source, reading no more columns than a schema has; errors as of `find_columns`."""
+    names = find_columns(source, schema)
     wanted = tuple(name for name in names if source.schema.find(name) is not None)
     if len(wanted) == len(source.schema.fields):
         return source

@@ -20,6 +20,7 @@ from delta_ds.kernel.transaction.write.parquet_files import NotPlainError
 from delta_ds.records import dataclass
 from delta_ds.reporting.listeners import take_reports
 from delta_ds.spark.base.kinds.environment import foreign_workers
+from delta_ds.spark.base.schema import find_columns
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
 from delta_ds.spark.base.table_names import path_option
 from delta_ds.spark.engines.classic import load, resolution, snapshot_isolation, writer
@@ -165,6 +166,9 @@ class ClassicFrames:
         """
         return "RelationV2" in str(Jvm.of(self._spark).logical_plan(frame).treeString())
 
+    def reads(self, frame: DataFrame, path: str) -> bool:
+        return snapshot_isolation.reads_table(frame, path)
+
     def estimated_bytes(self, frame: DataFrame) -> int | None:
         plan = frame._jdf.queryExecution().optimizedPlan()
         return int(str(plan.stats().sizeInBytes())) if plan.deterministic() else None
@@ -301,14 +305,21 @@ class Classic:
         self, options: Mapping[str, str], schema: SparkStructType | None, insert: InsertRows
     ) -> DataFrame:
         if is_off(self._spark, NATIVE_SCAN_CONF):
-            return portable_rows(self._spark, options, schema)
+            return self._portable_rows(options, schema)
         try:
             return load.load(self._spark, options, schema, insert=insert)
         except NotNative as why:
             PORTABLE_SCAN.log(reason=why.reason)
             # Spark shows it in `explain(extended=True)`, and it has no part in the plan that is executed.
             shown = f"pydelta portable scan: {why.reason}"
-            return portable_rows(self._spark, options, schema).alias(shown)
+            return self._portable_rows(options, schema).alias(shown)
+
+    def _portable_rows(self, options: Mapping[str, str], schema: SparkStructType | None) -> DataFrame:
+        if schema is not None:
+            # Spark asks the data source for nothing then until rows are read.
+            found = load.open_reading(self._spark, options).rows
+            find_columns(schema, found.schema, found.table)
+        return portable_rows(self._spark, options, schema)
 
     def numbered_rows(
         self,

@@ -18,8 +18,9 @@ from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.kernel.format.options.settings import ANSI_POLICY
 from delta_ds.spark.base.kinds.frames import active
 from delta_ds.spark.base.schema import quoted
+from delta_ds.spark.base.table_names import is_read
 from delta_ds.spark.engines.connect.expressions import keep_plans_of_columns, plans_named, plans_of
-from delta_ds.spark.engines.connect.needed import told
+from delta_ds.spark.engines.connect.needed import reads_in, told
 from delta_ds.spark.engines.seam.connect_expressions import ConnectExpressions
 from delta_ds.spark.engines.seam.engine import CONNECT, is_same, portable_rows
 from delta_ds.spark.errors.row_errors import error_column
@@ -149,6 +150,10 @@ class ConnectFrames:
 
     def reads_by_python(self, frame: DataFrame) -> bool:
         return True
+
+    def reads(self, frame: DataFrame, path: str) -> bool:
+        relation = frame._plan.plan(frame.sparkSession.client)  # type: ignore[operator]
+        return is_read(path, reads_in(relation))
 
     def estimated_bytes(self, frame: DataFrame) -> int | None:
         return None

@@ -206,6 +206,13 @@ class Frames(Protocol):
         """Whether a frame may read tables by Spark's data source interface, where `TablesRead` does not see them."""
         ...
 
+    def reads(self, frame: DataFrame, path: str) -> bool:
+        """Whether the rows of a frame are computed from the newest version of the table at a path, as far as is known.
+
+        A client does not see what names of its server stand for.
+        """
+        ...
+
     def estimated_bytes(self, frame: DataFrame) -> int | None:
         """How large Spark expects the rows of a frame to be.
 

@@ -21,7 +21,13 @@ from delta_ds.kernel.format.operations import (
     REPLACE_TABLE_AS_SELECT,
 )
 from delta_ds.kernel.format.options.parsing import is_of_store
-from delta_ds.kernel.format.options.write import ERROR, IGNORE, REPORT_FOLDER_OPTION, NewTableOptions
+from delta_ds.kernel.format.options.write import (
+    ERROR,
+    IGNORE,
+    READ_VERSION_OPTION,
+    REPORT_FOLDER_OPTION,
+    NewTableOptions,
+)
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.kernel.transaction.write.intent import APPEND, OVERWRITE, batch_intent
 from delta_ds.records import dataclass, field
@@ -166,6 +172,7 @@ def _carry_out(rows: DataFrame, writes: Writes, options: Mapping[str, str], *, o
         return
     rows, options = pending
     spark = rows.sparkSession
+    options = _with_version_read(rows, options)
     sealed = seal(spark, with_session_settings(spark, options), FORMAT)
     writer = (
         rows.write.format(source_in_python(spark)).mode(OVERWRITE if overwrite else APPEND).options(**sealed)
@@ -176,6 +183,20 @@ def _carry_out(rows: DataFrame, writes: Writes, options: Mapping[str, str], *, o
             writer = writer.option(REPORT_FOLDER_OPTION, folder)
         call_original(writer, "save")
     writes.refresh(options)
+
+
+def _with_version_read(rows: DataFrame, options: Mapping[str, str]) -> Mapping[str, str]:
+    """Options of a write that say so where its rows come from the table itself: what changes it contradicts them.
+
+    The data source writes in processes that see no query. The version is asked for before the rows are read.
+    """
+    spark, path = rows.sparkSession, path_option(options)
+    if path is None or given(options, READ_VERSION_OPTION) is not None:
+        return options
+    if not engine_of(spark).frames.reads(rows, path):
+        return options
+    found = find_table(spark, options)
+    return options if found is None else {**options, READ_VERSION_OPTION: str(found.version)}
 
 
 CREATE, REPLACE, CREATE_OR_REPLACE = "create", "replace", "create_or_replace"

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
-from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
+from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
 from delta_ds.spark.base.session_conf import NATIVE_SCAN_CONF
 from delta_ds.spark.engines.classic import load
 from delta_ds.spark.engines.classic.jvm import NotNative
@@ -31,6 +31,19 @@ def test_every_form_of_a_read_gives_the_rows(session: SparkSession, sales: str) 
         DeltaTable.forPath(session, sales).toDF(),
     ):
         assert df.count() == whole
+
+
+@pytest.mark.parametrize(
+    ("schema", "condition"),
+    [("amount int", "DELTA_FAILED_TO_MERGE_FIELDS"), ("amuont string", "DELTA_CANNOT_RESOLVE_COLUMN")],
+)
+@pytest.mark.parametrize("options", [{}, {"readChangeFeed": "true", "startingVersion": "1"}])
+def test_a_given_schema_is_compared_where_it_is_loaded(
+    session: SparkSession, sales: str, schema: str, condition: str, options: dict[str, str]
+) -> None:
+    with pytest.raises(SchemaError) as raised:
+        session.read.format("pydelta").schema(schema).options(**options).load(sales)
+    assert raised.value.condition == condition
 
 
 def test_options_and_schema_reach_the_read(session: SparkSession, sales: str) -> None:

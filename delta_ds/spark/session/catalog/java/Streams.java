@@ -1,5 +1,7 @@
 package pydelta;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -34,7 +36,31 @@ public final class Streams extends Rule {
 
     public TreeNode apply(TreeNode whole) {
         LogicalPlan plan = (LogicalPlan) ((LogicalPlan) whole).resolveOperatorsUp(new Sources(session));
+        if (plan instanceof WriteToStream) checkSources((WriteToStream) plan);
         return plan instanceof WriteToStream || plan instanceof WriteToStreamStatement ? sink(plan) : plan;
+    }
+
+    /** Refuse what the sources of a query ask for together with its checkpoint, which nobody else knows both of. */
+    private void checkSources(WriteToStream plan) {
+        List found = new ArrayList();
+        Seq leaves = plan.collectLeaves();
+        for (int i = 0; i < leaves.length(); i++) {
+            if (!(leaves.apply(i) instanceof StreamingRelationV2) || found.contains(leaves.apply(i))) continue;
+            if (isTracked((StreamingRelationV2) leaves.apply(i))) found.add(leaves.apply(i));
+        }
+        if (found.isEmpty()) return;
+        List options = new ArrayList();
+        for (int i = 0; i < found.size(); i++) {
+            options.add(Secrets.values(((StreamingRelationV2) found.get(i)).extraOptions().asCaseSensitiveMap()));
+        }
+        Python.ask("stream_locations", session, new Object[] {plan.resolvedCheckpointLocation(), Python.json(options)});
+    }
+
+    private static boolean isTracked(StreamingRelationV2 relation) {
+        String name = relation.sourceName();
+        CaseInsensitiveStringMap options = relation.extraOptions();
+        return (name.equalsIgnoreCase(SOURCE) || name.equals(PortableProvider.class.getName()))
+            && (options.containsKey("schemaTrackingLocation") || options.containsKey("schemaLocation"));
     }
 
     /** A table that a query is started for, by the data source. */
@@ -99,7 +125,8 @@ public final class Streams extends Rule {
             StreamingRelationV2 relation = (StreamingRelationV2) node;
             DeltaTable named = (DeltaTable) relation.table();
             Map options = Python.map((String) Python.ask("stream_source", session, new Object[] {
-                named.id(), Python.json(relation.extraOptions().asCaseSensitiveMap())}));
+                named.id(), Python.json(relation.extraOptions().asCaseSensitiveMap()),
+                named.asked() == null ? null : named.asked().json()}));
             TableProvider source = source(session);
             CaseInsensitiveStringMap complete = new CaseInsensitiveStringMap(options);
             Table table = DataSourceV2Utils.getTableFromProvider(source, complete, Option.apply(named.asked()));

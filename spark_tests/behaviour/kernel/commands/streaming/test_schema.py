@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedFeatureError
+from delta_ds.kernel.commands.streaming.schema_log import check_locations
+from delta_ds.kernel.format.options.stream_read import StreamReadOptions, parse_stream_read_options
 from delta_ds.kernel.format.schema.types import StructType
 from delta_ds.testing import TableBuilder, protocol_action
 from spark_tests.behaviour.kernel.commands.streaming.streams import (
@@ -383,3 +385,55 @@ def test_everything_of_a_mapped_table_is_read_by_physical_name(tmp_path: Path) -
     builder = mapped(tmp_path, ID, V)
     assert everything(open_source(builder.path)) == [[1]]
     assert isinstance(open_source(builder.path).schema, StructType)
+
+
+# --- where the schema logs of a query lie
+
+
+def located(path: Path, location: str, **options: str) -> StreamReadOptions:
+    return parse_stream_read_options({"path": str(path), "schemaTrackingLocation": location, **options})
+
+
+@pytest.mark.parametrize(
+    ("location", "checkpoint"),
+    [
+        ("/c/schemas", "/c"), ("/c", "/c"), ("/c/", "file:/c"), ("file:///c/a/b", "/c/"), ("/x/../c/s", "/c"),
+        ("s3a://b/c/s", "s3://b/c"), ("c/s", "./c"),
+    ],
+)  # fmt: skip
+def test_a_schema_log_lies_below_the_checkpoint(tmp_path: Path, location: str, checkpoint: str) -> None:
+    check_locations([located(tmp_path, location)], checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("location", "checkpoint"),
+    [
+        ("/c2", "/c"), ("/c/../s", "/c"), ("/", "/c"), ("s3://b/c/s", "/c"), ("s3://other/c/s", "s3://b/c"),
+        ("s3://b/c/../s", "s3://b/c"), ("/c/s", None),
+    ],
+)  # fmt: skip
+def test_a_schema_log_elsewhere_is_refused_unless_it_is_allowed(
+    tmp_path: Path, location: str, checkpoint: str | None
+) -> None:
+    source = located(tmp_path, location)
+    with pytest.raises(SchemaError, match="must be placed under the checkpoint") as raised:
+        check_locations([source], checkpoint)
+    assert raised.value.condition == "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT"
+    check_locations([source], checkpoint, anywhere=True)
+
+
+def test_two_sources_of_a_query_have_schema_logs_of_their_own(tmp_path: Path) -> None:
+    for name in ("t", "u"):
+        table(tmp_path / name)
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    log, t, u = str(tmp_path / "c"), tmp_path / "t", tmp_path / "u"
+    one = located(t, log)
+    without = parse_stream_read_options({"path": str(t)})
+    for others in ([located(u, log)], [located(t, f"{log}/2")], [without, without]):
+        check_locations([one, *others], log)
+    check_locations([one, located(t, log, streamingSourceTrackingId="2")], log)
+    for other in (one, located(t, f"{log}/"), located(t, f"file:{log}"), located(tmp_path / "link", log)):
+        for anywhere in (False, True):
+            with pytest.raises(SchemaError, match="two sources of the query") as raised:
+                check_locations([one, other], log, anywhere=anywhere)
+            assert raised.value.condition == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"

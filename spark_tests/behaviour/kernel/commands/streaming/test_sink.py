@@ -303,3 +303,34 @@ def test_an_overwrite_of_a_table_for_appends_is_refused_even_if_it_is_empty(tmp_
     with pytest.raises(AppendOnlyError):
         planned(tmp_path / "t", rows(1), "complete")
     assert batch(tmp_path / "t", rows(1), 0) is not None
+
+
+VOID_COLUMNS = {
+    "void": pa.nulls(1),
+    "a struct of it": pa.StructArray.from_arrays([pa.array([1]), pa.nulls(1)], ["a", "b"]),
+    "an array of it": pa.array([[None]], pa.list_(pa.null())),
+    "a map of it": pa.array([[("a", None)]], pa.map_(pa.string(), pa.null())),
+}
+
+
+@pytest.mark.parametrize("mode", ["append", "complete"])
+@pytest.mark.parametrize("known", [False, True], ids=["a new table", "a table that has the column"])
+@pytest.mark.parametrize("values", VOID_COLUMNS.values(), ids=VOID_COLUMNS)
+def test_rows_of_a_stream_have_no_void(tmp_path: Path, values: pa.Array, known: bool, mode: str) -> None:
+    if known:
+        batch(tmp_path, rows(1).append_column("v", pa.array(["x"])), 0)
+    before = sorted(os.walk(tmp_path))
+    with pytest.raises(SchemaError, match="cannot write void values") as raised:
+        planned(tmp_path, rows(2).append_column("v", values), mode, mergeSchema="true")
+    assert raised.value.condition == "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE"
+    assert raised.value.parameters["columns"] == ["v"]
+    assert sorted(os.walk(tmp_path)) == before
+
+
+def test_a_batch_that_a_stream_hands_to_a_function_may_have_void(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1).append_column("v", pa.array(["x"])), 0)
+    data = rows(2).append_column("v", pa.nulls(1))
+    plan = plan_write(
+        find_target(batch_intent({"path": str(tmp_path)}, "append")), schema_from_arrow(data.schema)
+    )
+    assert plan.state.schema.names == ["id", "v"]

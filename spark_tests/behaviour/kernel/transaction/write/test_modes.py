@@ -15,7 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
-from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError
+from delta_ds.exceptions import (
+    ConcurrentAppendException,
+    DeltaError,
+    InvalidOptionError,
+    InvariantViolationError,
+    NotADeltaTableError,
+    VersionNotFoundError,
+)
 from delta_ds.kernel.transaction.write.plan import WritePlan
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.transaction.write.tables import (
@@ -48,6 +55,24 @@ def test_first_append_creates_the_table_with_the_least_protocol(tmp_path: Path) 
     assert ids(tmp_path) == [1, 2, 3, 4, 5]
     assert info(tmp_path, 0)["operationParameters"] == {"mode": "Append", "partitionBy": '["p"]'}
     assert info(tmp_path, 0)["isBlindAppend"] is True
+
+
+def test_rows_of_a_version_of_the_table_contradict_what_others_have_changed_since(tmp_path: Path) -> None:
+    serializable = {"delta.isolationLevel": "Serializable"}
+    write(tmp_path, FIVE, **serializable)
+    assert write(tmp_path, sales((6, 1, 1)), readVersion="0") == 1
+    assert info(tmp_path, 1)["isBlindAppend"] is False
+    before = data_files(tmp_path)
+    with pytest.raises(ConcurrentAppendException):
+        write(tmp_path, sales((7, 1, 1)), readVersion="0")
+    assert data_files(tmp_path) == before
+    assert write(tmp_path, sales((7, 1, 1)), readVersion="1") == 2
+    with pytest.raises(VersionNotFoundError):
+        write(tmp_path, sales((8, 1, 1)), readVersion="9")
+    with pytest.raises(NotADeltaTableError):
+        write(tmp_path / "new", FIVE, readVersion="0")
+    with pytest.raises(InvalidOptionError, match="readVersion"):
+        write(tmp_path, FIVE, "overwrite", replaceUsing="id", readVersion="2")
 
 
 def test_append_adds_rows_and_overwrite_replaces_them(tmp_path: Path) -> None:
