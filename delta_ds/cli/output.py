@@ -272,19 +272,20 @@ def _values(column: pa.Array) -> list[Any]:
     try:
         return list(column.to_pylist())
     except (OverflowError, ValueError):  # one of them, which has to be looked for
-        return [_value(value) for value in column]
+        return [value_of(value) for value in column]
 
 
-def _value(value: pa.Scalar) -> Any:
+def value_of(value: pa.Scalar) -> Any:
+    """A value as `rows_of` has it."""
     import pyarrow as pa
 
     kind = value.type
     if value.is_valid and pa.types.is_struct(kind):
-        return {field.name: _value(value[number]) for number, field in enumerate(kind)}
+        return {field.name: value_of(value[number]) for number, field in enumerate(kind)}
     if value.is_valid and pa.types.is_map(kind):
-        return [(_value(entry[0]), _value(entry[1])) for entry in value.values]
+        return [(value_of(entry[0]), value_of(entry[1])) for entry in value.values]
     if value.is_valid and pa.types.is_list(kind):
-        return [_value(each) for each in value.values]
+        return [value_of(each) for each in value.values]
     try:
         return value.as_py()
     except (OverflowError, ValueError):
