@@ -149,9 +149,9 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> tuple[li
     rows: list[dict[str, Any]] = []
     for batch in batches:
         if limit is None:
-            rows += batch.to_pylist()
+            rows += output.rows_of(batch)
             continue
-        rows += batch.slice(0, limit + 1 - len(rows)).to_pylist()
+        rows += output.rows_of(batch.slice(0, limit + 1 - len(rows)))
         if len(rows) > limit:
             break
     return rows[:limit], limit is not None and len(rows) > limit

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import pyarrow.compute as pc
 
 from delta_ds.api.snapshot import Snapshot as Shown
-from delta_ds.cli.output import shown
+from delta_ds.cli.output import shown, value_of
 from delta_ds.cli.ui.files import (
     commit_page,
     file_page,
@@ -182,8 +182,8 @@ def _figures(view: TableView, snapshot: Snapshot, path: Path) -> dict[str, Any]:
     known = layout.known
     return {
         "bounds": True,
-        "low": _text(pc.min(known["low"]).as_py()) if known.num_rows else None,
-        "high": _text(pc.max(known["high"]).as_py()) if known.num_rows else None,
+        "low": _text(value_of(pc.min(known["low"]))) if known.num_rows else None,
+        "high": _text(value_of(pc.max(known["high"]))) if known.num_rows else None,
         "nulls": None if nulls.null_count else pc.sum(nulls).as_py() or 0,
         "unknown": layout.num_unknown,
         "read": layout.files_read(),
@@ -217,8 +217,8 @@ def range_page(view: TableView, version: int, column: str, where: str) -> dict[s
         "numFiles": layout.num_files,
         "unknown": layout.num_unknown,
         "withoutValues": layout.num_without_values,
-        "low": _text(pc.min(known["low"]).as_py()) if known.num_rows else None,
-        "high": _text(pc.max(known["high"]).as_py()) if known.num_rows else None,
+        "low": _text(value_of(pc.min(known["low"]))) if known.num_rows else None,
+        "high": _text(value_of(pc.max(known["high"]))) if known.num_rows else None,
         "read": _read(layout),
         "bars": bars,
     }
@@ -247,8 +247,8 @@ def _bars(known: pa.Table) -> list[dict[str, Any]]:
                 "at": float((low_at[first:end].min() - start) / span),
                 "to": float((high_at[first:end].max() - start) / span),
                 "files": int(end - first),
-                "from": _text(pc.min(part["low"]).as_py()),
-                "till": _text(pc.max(part["high"]).as_py()),
+                "from": _text(value_of(pc.min(part["low"]))),
+                "till": _text(value_of(pc.max(part["high"]))),
                 "read": pc.mean(part["kept"]).as_py() if "kept" in part.column_names else None,
             }
         )

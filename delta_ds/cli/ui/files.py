@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.cli.output import shown
+from delta_ds.cli.output import rows_of, shown
 from delta_ds.cli.ui.view import totals
 from delta_ds.kernel.base.arrow_buffers import numbers, true_rows
 from delta_ds.kernel.commands.layout.timeline import timeline
@@ -150,7 +150,7 @@ def first_rows(view: TableView, version: int, where: str, limit: int) -> dict[st
             if batch is not None:
                 rows += [
                     [_cell(value) for value in row.values()]
-                    for row in batch.slice(0, limit + 1 - len(rows)).to_pylist()
+                    for row in rows_of(batch.slice(0, limit + 1 - len(rows)))
                 ]
             if len(rows) > limit:
                 break

@@ -149,7 +149,7 @@ def restore(
         with Work(RESTORE.name, log.storage.url) as work:
             _check_present(latest.storage, adds, source.version, work)
     txn.read_whole_table()
-    txn.add_all(adds).remove_live(change.removed)
+    txn.add_all(adds).add_all(change.tracked_bodies()).remove_live(change.removed)
     _put_description(txn, source, latest, protocol_downgrade_allowed)
     result = _result(source, latest, change, adds)
     parameters = {"version": version, "timestamp": _shown(timestamp)}
@@ -202,13 +202,16 @@ class _FileDifference:
     wanted
         The version that comes back.
     restored
-        Identities (`file_identity`) of its files that are to be added.
+        Keys (`keys_of_files`) of its files that are not live.
+    tracked
+        Keys of its files that are live without the row ids that they had.
     removed
         int64 row numbers of the latest version's live files.
     """
 
     wanted: Snapshot
     restored: pa.Array
+    tracked: pa.Array
     removed: pa.Array
 
     @classmethod
@@ -219,20 +222,28 @@ class _FileDifference:
         old_keys = keys_of_files(old, source.storage)
         new_keys = keys_of_files(new, latest.storage)
         missing = pc.invert(pc.is_in(old_keys, value_set=_one(new_keys)))
+        tracked = _one(old_keys.slice(0, 0))
         if ENABLE_ROW_TRACKING.of(source.metadata.configuration):
-            missing = pc.or_(missing, _lost_row_ids(old, old_keys, new, new_keys))
+            tracked = _one(old_keys.filter(_lost_row_ids(old, old_keys, new, new_keys)))
         gone = pc.invert(pc.is_in(new_keys, value_set=_one(old_keys)))
-        return cls(source, _one(old_keys.filter(missing)), true_rows(gone))
+        return cls(source, _one(old_keys.filter(missing)), tracked, true_rows(gone))
 
     def restored_bodies(self) -> Iterator[AddFile]:
         """The `add` actions of the files that come back."""
+        return self._bodies(self.restored, data_change=True)
+
+    def tracked_bodies(self) -> Iterator[AddFile]:
+        """The `add` actions that give row ids back. No row comes or goes by them: readers of changes see none."""
+        return self._bodies(self.tracked, data_change=False)
+
+    def _bodies(self, keys: pa.Array, *, data_change: bool) -> Iterator[AddFile]:
         import pyarrow.compute as pc
 
-        if not len(self.restored):
+        if not len(keys):
             return
         for table in live_adds(self.wanted):
-            chosen = pc.is_in(keys_of_files(table, self.wanted.storage), value_set=self.restored)
-            yield from add_bodies(table.filter(chosen))
+            chosen = pc.is_in(keys_of_files(table, self.wanted.storage), value_set=keys)
+            yield from add_bodies(table.filter(chosen), data_change=data_change)
 
 
 def _lost_row_ids(

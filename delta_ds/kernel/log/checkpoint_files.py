@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.conditions.protocol import LOG_FILE_NOT_FOUND
 from delta_ds.exceptions import CorruptLogFileError, DeltaError, StorageError
-from delta_ds.kernel.log.file_actions import as_plain, check_types
+from delta_ds.kernel.log.file_actions import ACTIONS, as_plain, check_types
 from delta_ds.kernel.storage.filesystem import FileStatus, NotAFileError, OpenedFile, Storage
 from delta_ds.records import dataclass, field, replace
 
@@ -27,6 +27,8 @@ _T = TypeVar("_T")
 
 # So many files of a checkpoint stay open between the reading of their footers and of their rows.
 _LEFT_OPEN = 64
+# Rows that are decoded at once where none is kept.
+_CHECKED_ROWS = 8_192
 
 
 class UnreadableCheckpointError(CorruptLogFileError):
@@ -263,6 +265,12 @@ class CheckpointInput:
         while (batch := self._same(following)) is not None:
             rows += batch.num_rows
             yield batch
+
+    def check_rows(self) -> None:
+        """Read all actions to the end, and keep none."""
+        names = [name for name in self.schema.names if name in ACTIONS]
+        for _ in self.batches(_CHECKED_ROWS, names):
+            pass
 
     def translated(self, action: Callable[[], _T]) -> _T:
         """Do something with what the file holds; its errors become an UnreadableCheckpointError."""

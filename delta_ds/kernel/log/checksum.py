@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from delta_ds.events.log import CHECKSUM_EXISTS, CHECKSUM_UNREADABLE
 from delta_ds.exceptions import CorruptLogFileError
@@ -138,16 +138,26 @@ def next_summary(before: Summary, actions: Sequence[Action]) -> Summary | None:
     return Summary(files, size, txns, domains)
 
 
-def counts_up(actions: Sequence[Action]) -> bool:
+def counts_up(actions: Sequence[Action], *, rearranges: bool = False) -> bool:
     """Whether the summary after a commit follows from its actions alone.
 
     Not where files may be added that are live already, to change what the log says of them (COM-W-08): such
-    adds change no data and come without removes.
+    adds change no data and come without removes that change none.
+
+    Parameters
+    ----------
+    rearranges
+        Whether the commit has removes besides, none of which changes data.
     """
-    removes = any("remove" in action for action in actions)
-    return removes or not any(
-        not action["add"].get("dataChange", True) for action in actions if "add" in action
-    )
+    if rearranges or any(not _changes_data(action, "remove") for action in actions):
+        return True
+    return all(_changes_data(action, "add") for action in actions)
+
+
+def _changes_data(action: Action, name: Literal["add", "remove"]) -> bool:
+    """Whether an action is of another name, or changes data."""
+    body = action.get(name)
+    return body is None or body.get("dataChange", True)
 
 
 def write_checksum(

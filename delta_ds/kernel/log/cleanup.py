@@ -19,6 +19,7 @@ from delta_ds.events.log import (
     NO_CLASSIC_CHECKPOINT,
     SIDECARS_KEPT,
 )
+from delta_ds.exceptions import LogError
 from delta_ds.kernel.format.features import CHECKPOINT_PROTECTION, V2_CHECKPOINT
 from delta_ds.kernel.format.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
@@ -26,7 +27,7 @@ from delta_ds.kernel.format.properties import (
     LOG_RETENTION,
 )
 from delta_ds.kernel.format.table_state import TableState, check_managed
-from delta_ds.kernel.log.checkpoint import read_head, read_single_actions, sidecar_path
+from delta_ds.kernel.log.checkpoint import read_single_actions, sidecar_path
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError, open_file
 from delta_ds.kernel.log.filenames import (
     LOG_DIRECTORY,
@@ -38,8 +39,10 @@ from delta_ds.kernel.log.filenames import (
     version_prefix,
 )
 from delta_ds.kernel.log.history import file_times, reachable_versions
-from delta_ds.kernel.log.replay import load_table_state
-from delta_ds.kernel.log.segment import Checkpoint, LogListing, choose_segment, list_log
+from delta_ds.kernel.log.parts import parts_of
+from delta_ds.kernel.log.reconcile import select
+from delta_ds.kernel.log.replay import load_head, load_table_state
+from delta_ds.kernel.log.segment import Checkpoint, LogListing, LogSegment, choose_segment, list_log
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import LOG_FILES, SIDECARS, STAGED_COMMITS
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
@@ -144,22 +147,30 @@ def _oldest_kept(storage: Storage, listing: LogListing, cut_off: int) -> Checkpo
         return None
     usable = [c for c in listing.checkpoints if c.version <= max(expired) and c.version in listing.commits]
     for checkpoint in reversed(usable):
-        if checkpoint.version > min(listing.commits) and _is_readable(storage, checkpoint):
+        if checkpoint.version > min(listing.commits) and _is_readable(storage, listing, checkpoint):
             return checkpoint
     return None
 
 
-def _is_readable(storage: Storage, checkpoint: Checkpoint) -> bool:
-    """Whether all files of a checkpoint open and hold a protocol and metadata."""
+def _is_readable(storage: Storage, listing: LogListing, checkpoint: Checkpoint) -> bool:
+    """Whether the version of a checkpoint can be rebuilt by it alone, and all else in it can be read.
+
+    A footer promises nothing of the rows, and without the commits before it nothing else tells what they were.
+    """
+    version = checkpoint.version
+    segment = LogSegment(version, checkpoint, (), listing.commits[version])
     try:
-        actions, files = read_head(storage, checkpoint)
-        if files is not None:
-            for path in files.paths:
-                open_file(storage, files, path).close()
-    except (UnreadableCheckpointError, FileNotFoundError) as error:
-        CHECKPOINT_NOT_RELIED_ON.log(table=storage.url, version=checkpoint.version, reason=error)
+        older = load_head(storage, segment).older
+        if older is not None:
+            for _ in select(older, parts_of(storage, older.checkpoint, map), None, map):
+                pass
+            for path in older.checkpoint.paths:
+                with open_file(storage, older.checkpoint, path) as opened:
+                    opened.check_rows()
+    except (LogError, FileNotFoundError) as error:
+        CHECKPOINT_NOT_RELIED_ON.log(table=storage.url, version=version, reason=error)
         return False
-    return {"protocol", "metaData"} <= {name for action in actions for name in action}
+    return True
 
 
 def _may_delete_below(state: TableState, version: int) -> bool:

@@ -200,6 +200,8 @@ _ACTIONS: dict[str, dict[str, _Wanted]] = {
     "sidecar": {"path": _TEXT, "sizeInBytes": _LONG, "modificationTime": _LONG, "tags": _TEXTS},
 }  # fmt: skip
 
+# The actions of which a checkpoint consists.
+ACTIONS = frozenset(_ACTIONS)
 
 # So many types of columns are looked at once: checkpoints of a table have the same, and look the same each time.
 _REMEMBERED = 256

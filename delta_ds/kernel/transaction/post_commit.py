@@ -53,6 +53,8 @@ class Committed:
     removed_files, removed_bytes
         Live files removed by actions that are not in `actions`, where there are too many to list; bytes None
         if the size of one is not known.
+    rearranges
+        Whether some of these removes change no data.
     """
 
     state: TableState
@@ -61,6 +63,7 @@ class Committed:
     in_commit_timestamp: int | None
     removed_files: int = 0
     removed_bytes: int | None = 0
+    rearranges: bool = False
 
     @classmethod
     def of(cls, pending: Pending, actions: Sequence[Action]) -> Committed:
@@ -73,6 +76,7 @@ class Committed:
             in_commit_timestamp=pending.in_commit_timestamp,
             removed_files=sum(removes.table.num_rows for removes in removed),
             removed_bytes=sum(removes.size for removes in removed),
+            rearranges=any(removes and not removes.data_change for removes in removed),
         )
 
     @property
@@ -145,7 +149,7 @@ def _summary(storage: Storage, committed: Committed) -> Summary | None:
     """The summary of the version; None where it would need to read the whole log."""
     if committed.removed_bytes is None:
         return None
-    if not committed.removed_files and not checksum.counts_up(committed.actions):
+    if not checksum.counts_up(committed.actions, rearranges=committed.rearranges):
         return None
     before = _before(storage, committed)
     after = None if before is None else checksum.next_summary(before, committed.actions)

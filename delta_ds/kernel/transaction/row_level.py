@@ -263,7 +263,9 @@ class _RowCheck:
         storage = self._pending.storage
         rows = {path: num_records(body, self._pending.table) for path, body in bodies.items()}
         vectors = {
-            path: merge_positions(storage, vector_descriptor(body.get("deletionVector")), after[path])
+            path: merge_positions(
+                storage, vector_descriptor(body.get("deletionVector")), after[path], rows[path]
+            )
             for path, body in bodies.items()
         }
         files: list[str] = []

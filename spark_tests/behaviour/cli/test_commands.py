@@ -16,6 +16,8 @@ from rich.cells import cell_len
 
 from delta_ds import DeltaLog
 from delta_ds.__main__ import main
+from delta_ds.cli.ui.files import first_rows
+from delta_ds.cli.ui.view import TableView
 
 SALES = Path(__file__).resolve().parents[3] / "examples" / "data" / "sales"
 
@@ -102,6 +104,34 @@ def test_show_prints_rows(pydelta: Shell, sales: str) -> None:
     assert "only the first 3 rows" in pydelta("show", sales, "-n", "3")
     everything = pydelta.json("show", sales, "-n", "100000")
     assert len(everything) == DeltaLog(sales).snapshot().scan().to_arrow().num_rows
+
+
+@pytest.mark.parametrize("values", ["plain", "inside"])
+def test_values_that_python_has_no_object_for_are_shown_as_texts(
+    pydelta: Shell, tmp_path: Path, values: str
+) -> None:
+    text = pa.Array.from_buffers(pa.binary(), 1, pa.array([b"\xffa"]).buffers()).view(pa.string())
+    columns = {
+        "d": pa.array([2**30], pa.date32()),
+        "t": pa.array([4 * 10**17], pa.timestamp("us", "UTC")),
+        "n": pa.array([-(10**17)], pa.timestamp("us")),
+        "s": text,
+    }
+    expected = {
+        "d": "+2941775-04-07", "t": "+14645-06-30 15:06:40Z", "n": "-1199-02-15 14:13:20", "s": "\\xffa",
+    }  # fmt: skip
+    rows = pa.table(columns)
+    if values == "inside":
+        one = pa.StructArray.from_arrays(list(columns.values()), list(columns))
+        rows = pa.table({"l": pa.ListArray.from_arrays([0, 1], one)})
+    log = DeltaLog(tmp_path)
+    log.write(rows, options={"delta.enableChangeDataFeed": "true"})
+    for command in (["show"], ["changes", "--from", "0"]):
+        (found,) = pydelta.json(command[0], str(tmp_path), *command[1:])
+        assert (found["l"][0] if values == "inside" else {name: found[name] for name in expected}) == expected
+    assert "+2941775-04-07" in pydelta("show", str(tmp_path))
+    page = first_rows(TableView(log), 0, "", 5)
+    assert "+2941775-04-07" in str(page["rows"])
 
 
 def test_changes_are_netted_by_key(pydelta: Shell, sales: str) -> None:

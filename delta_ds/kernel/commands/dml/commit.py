@@ -250,7 +250,7 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
     vectors: dict[str, npt.NDArray[np.uint64]] = {}
     emptied: list[str] = []
     for path, positions in deleted.items():
-        union = merge_positions(snapshot.storage, before[path], positions)
+        union = merge_positions(snapshot.storage, before[path], positions, records[path])
         if len(union) >= records[path]:
             emptied.append(path)
         else:

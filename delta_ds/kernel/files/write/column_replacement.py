@@ -330,10 +330,7 @@ class _Copy:
         about = _about(chunk)
         if _CHUNK_FILE in chunk or any(field in chunk for field in _CHUNK_CRYPTO):
             raise ValueError("it has encrypted columns, or columns in other files")
-        first = about[_DATA_PAGE][1]
-        dictionary = about.get(_DICTIONARY_PAGE, (0, 0))[1]
-        if 0 < dictionary < first:
-            first = dictionary
+        first = _first_byte(about)
         moved = self._at - first
         for field in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE):
             if field in about and about[field][1] > 0:
@@ -352,6 +349,12 @@ class _Copy:
             self._target.write(piece)
             self._at += len(piece)
             left -= len(piece)
+
+
+def _first_byte(about: Struct) -> int:
+    """Where a chunk begins: with its dictionary, if it has one. A chunk without rows may have no other page at all."""
+    pages = [about[field][1] for field in (_DICTIONARY_PAGE, _DATA_PAGE) if field in about]
+    return int(min((place for place in pages if place > 0), default=0))
 
 
 def _about(chunk: Struct) -> Struct:

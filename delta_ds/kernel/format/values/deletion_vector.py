@@ -117,7 +117,7 @@ def read_positions(
     descriptor
         The `deletionVector` of the file's action.
     rows
-        How many rows the data file has, where that is known: more cannot be deleted in it.
+        How many rows the data file has, where that is known: no others can be deleted in it.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def decode(payload: bytes, cardinality: int | None = None, rows: int | None = No
     cardinality
         How many there must be.
     rows
-        How many there may be.
+        How many rows there are: all positions are below.
     """
     from pyroaring import BitMap64
 
@@ -201,6 +201,10 @@ def decode(payload: bytes, cardinality: int | None = None, rows: int | None = No
     _check(
         len(positions) == count and bool((positions[1:] > positions[:-1]).all()),
         "holds positions out of order",
+    )
+    _check(
+        rows is None or not count or positions[-1] < rows,
+        f"deletes row {positions[-1] if count else 0} of a file that has {rows}, so it is that of another file",
     )
     return positions
 
@@ -240,7 +244,7 @@ _TARGET_BYTES = 2 << 20
 
 
 def merge_positions(
-    storage: Storage, before: DeletionVectorDescriptor | None, positions: Positions
+    storage: Storage, before: DeletionVectorDescriptor | None, positions: Positions, rows: int
 ) -> Positions:
     """The rows of a file that are deleted once more of them are.
 
@@ -252,15 +256,22 @@ def merge_positions(
         What deletes rows of the file already.
     positions
         uint64 row positions, in any order.
+    rows
+        How many rows the file has.
 
     Returns
     -------
     np.ndarray
         uint64, ascending and distinct.
+
+    Raises
+    ------
+    DataFileError
+        As `read_positions`.
     """
     if before is None:
         return np.unique(positions)
-    return np.union1d(read_positions(storage, before), positions)
+    return np.union1d(read_positions(storage, before, rows), positions)
 
 
 def write_vectors(

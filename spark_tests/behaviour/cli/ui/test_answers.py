@@ -74,6 +74,16 @@ def test_a_page_can_begin_with_an_earlier_version(path: Path) -> None:
         assert page.ask("table", at="7")["version"] == 7
 
 
+def test_partitions_of_days_beyond_the_calendar_of_python_are_told(tmp_path: Path) -> None:
+    days = pa.array([2**30, -(10**6), None], pa.date32())
+    DeltaLog(tmp_path).write(pa.table({"id": [1, 2, 3], "day": days}), options={"partitionBy": "day"})
+    with served(tmp_path) as page:
+        (day,) = (each for each in page.ask("columns", version=0)["columns"] if each["name"] == "day")
+        ranges = page.ask("ranges", version=0, column="day")
+        for told in (day, ranges):
+            assert (told["low"], told["high"]) == ("-0768-02-04", "+2941775-04-07")
+
+
 def test_a_new_version_is_seen_by_the_next_request(tmp_path: Path) -> None:
     DeltaLog(tmp_path).write(pa.table({"id": [1]}))
     with served(tmp_path) as page:

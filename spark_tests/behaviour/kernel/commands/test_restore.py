@@ -20,6 +20,8 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_ds.kernel.commands.fsck import check
+from delta_ds.kernel.commands.fsck_findings import WRONG_CHECKSUM
 from delta_ds.kernel.commands.restore import protocol_with_both, restore, with_highest_marks
 from delta_ds.kernel.format.actions import Protocol
 from delta_ds.kernel.format.features import DELETION_VECTORS, ROW_TRACKING
@@ -391,6 +393,28 @@ def test_row_ids_that_were_taken_away_are_given_back(tmp_path: Path) -> None:
     done = restore(DeltaLog(tmp_path), version=1)
     assert bodies(log, done.version, "add")[0]["baseRowId"] == 0
     assert (bodies(log, done.version, "remove"), rows(DeltaLog(tmp_path))) == ([], [1, 2])
+
+
+@pytest.mark.parametrize("added", [[], [9]])
+def test_row_ids_that_are_given_back_are_no_change_of_rows(tmp_path: Path, added: list[int]) -> None:
+    log = DeltaLog(tmp_path)
+    feed = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
+    create_table(log, COLUMNS, properties=feed)
+    log.write(ids(1, 2))
+    set_properties(log, {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"})
+    before = log.snapshot().version
+    log.delete()
+    restore(log, version=before)  # while suspended: without ids
+    unset_properties(log, ["delta.rowTrackingSuspended"])
+    if added:
+        log.write(ids(*added))
+    done = restore(log, version=1)
+    (add,) = bodies(log, done.version, "add")
+    assert (add["baseRowId"], add["dataChange"]) == (0, False)
+    assert (done.num_restored_files, done.num_removed_files, rows(log)) == (0, len(added), [1, 2])
+    changes = log.changes(done.version, done.version).to_arrow().to_pylist()
+    assert [(c["id"], c["_change_type"]) for c in changes] == [(value, "delete") for value in added]
+    assert [finding.detail for finding in check(log) if finding.kind is WRONG_CHECKSUM] == []
 
 
 def test_the_change_feed_shows_what_came_and_went(tmp_path: Path) -> None:

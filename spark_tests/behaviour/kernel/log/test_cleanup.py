@@ -15,7 +15,7 @@ from delta_ds.kernel.log.segment import find_segment
 from delta_ds.kernel.log.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
-from delta_ds.testing import TableBuilder, protocol_action
+from delta_ds.testing import TableBuilder, protocol_action, remove_action
 
 DAY_MS = 86_400_000
 # Midnight UTC.
@@ -114,6 +114,44 @@ def test_damaged_checkpoint_is_not_relied_on(tmp_path: Path, damage: str) -> Non
     file.write_bytes(b"" if damage == "torn" else file.read_bytes()[:-30])
     _clean(table, 50)
     assert _commits(table) == [3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("features", [(), ("v2Checkpoint",)])
+@pytest.mark.parametrize("column", ["add.path", "add.size", "add.stats", "remove.path"])
+def test_checkpoint_whose_rows_are_damaged_is_not_relied_on(
+    tmp_path: Path, column: str, features: tuple[str, ...]
+) -> None:
+    table = _table(tmp_path, checkpoints=(3,), features=features)
+    table.commit(remove_action({"add": {"path": "f1", "size": 1}}, START_MS), {"add": _STATISTICS})
+    storage = open_storage(tmp_path)
+    write_checkpoint(storage, find_segment(storage), now_ms=START_MS)
+    _set_times(table)
+    found = [*table.log.glob(f"{8:020d}.checkpoint*"), *table.log.glob("_sidecars/*")]
+    assert any(_spoil(file, column) for file in found)
+    _clean(table, 50)
+    assert _commits(table) == [3, 4, 5, 6, 7, 8]
+    assert open_snapshot(storage).live_files().num_rows == 7
+
+
+_STATISTICS = {
+    "path": "f8", "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True,
+    "stats": '{"numRecords":1,"minValues":{"id":1},"maxValues":{"id":1},"nullCount":{"id":0}}',
+}  # fmt: skip
+
+
+def _spoil(file: Path, column: str) -> bool:
+    """Turn the bits of a column's pages; its footer, and all else, stays as it is."""
+    data, footer = bytearray(file.read_bytes()), pq.read_metadata(file)
+    spoiled = False
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            if chunk.path_in_schema == column and chunk.statistics.null_count < group.num_rows:
+                start = chunk.dictionary_page_offset or chunk.data_page_offset
+                for at in range(start, start + chunk.total_compressed_size):
+                    data[at] ^= 0x55
+                spoiled = True
+    file.write_bytes(data)
+    return spoiled
 
 
 def test_switched_off_nothing_goes_unless_a_retention_is_given(tmp_path: Path) -> None:

@@ -107,7 +107,15 @@ def test_checksum_is_never_overwritten(tmp_path: Path) -> None:
     assert (table.log / f"{1:020d}.crc").read_text() == "theirs"
 
 
-@pytest.mark.parametrize("actions", [[_remove("a")], [_add("a", dataChange=False)]])
+@pytest.mark.parametrize(
+    "actions",
+    [
+        [_remove("a")],
+        [_add("a", dataChange=False)],
+        [_add("a", dataChange=False), _add("b")],
+        [_add("a", dataChange=False), _remove("c", size=1)],
+    ],
+)
 def test_checksum_is_skipped_where_files_cannot_be_counted(
     tmp_path: Path, actions: list[Action], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,6 +151,19 @@ def test_removes_that_are_only_counted_count(tmp_path: Path) -> None:
     )  # fmt: skip
     found = _crc(table) or {}
     assert (found["numFiles"], found["tableSizeBytes"]) == (1, 9)
+
+
+def test_adds_that_are_live_already_are_not_counted_beside_removes_that_are_only_counted(
+    tmp_path: Path,
+) -> None:
+    table = _create(tmp_path)
+    _commit(table, _add("a", 3), _add("b", 4))
+    table.commit(_remove("b", size=4), _add("a", 3, dataChange=False))
+    actions = [_add("a", 3, dataChange=False)]
+    _after(table, actions=actions, removed_files=1, removed_bytes=4)
+    assert _crc(table) is None
+    _after(table, actions=[_add("d", 3, dataChange=False)], removed_files=1, removed_bytes=4, rearranges=True)
+    assert (_crc(table) or {})["numFiles"] == 2
 
 
 _LAW = settings(

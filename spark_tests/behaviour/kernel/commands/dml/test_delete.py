@@ -7,17 +7,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds.api.delta_log import DeltaLog
-from delta_ds.exceptions import AppendOnlyError, DeltaConcurrentModificationException, PredicateError
+from delta_ds.exceptions import (
+    AppendOnlyError,
+    DataFileError,
+    DeltaConcurrentModificationException,
+    PredicateError,
+)
 from delta_ds.kernel.commands.dml import file_rewrite, row_finder
 from delta_ds.kernel.commands.dml import in_process as module
-from delta_ds.kernel.commands.dml.commit import Committed
+from delta_ds.kernel.commands.dml.commit import Committed, DmlCommand, commit_dml
 from delta_ds.kernel.commands.dml.delete import DeleteResult, delete
+from delta_ds.kernel.format.values.deletion_vector import as_action, inline
+from delta_ds.testing import TableBuilder, remove_action
 from spark_tests.full_form import examples
 
 # By predicate, what Spark holds of a row: True only where the row goes.
@@ -115,6 +123,30 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(tmp_path: Path, vecto
     with pytest.raises(PredicateError, match="(?i)zero"):
         delete(log, "1 / id > 5")
     assert sorted(tmp_path.rglob("*")) == files
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_rows_of_a_file_with_the_vector_of_another_one_are_not_taken_for_deleted(
+    tmp_path: Path, vectors: str
+) -> None:
+    table = TableBuilder(tmp_path)
+    table.create(
+        pa.schema([("id", pa.int64())]),
+        properties={"delta.enableDeletionVectors": vectors},
+        reader_features=["deletionVectors"],
+    )
+    add = table.write_file(pa.table({"id": [1, 2, 3]}))
+    table.commit(add)
+    table.commit(remove_action(add), {"add": {**add["add"], "deletionVector": as_action(inline([7, 8]))}})
+    log = DeltaLog(tmp_path)
+    with pytest.raises(DataFileError, match="deletes row 8 of a file that has 3"):
+        delete(log, "id = 1")
+    # However the rows were found: those that others find come as places alone.
+    path = log.snapshot().files().to_pylist()[0]["path"]
+    found = DmlCommand("DELETE", deleted={path: np.array([0], np.uint64)})
+    with pytest.raises(DataFileError, match="deletes row 8 of a file that has 3"):
+        commit_dml(log.open_snapshot(), found)
+    assert log.snapshot().version == 2
 
 
 def test_an_append_only_table_keeps_its_rows(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DataFileError, InvariantViolationError
+from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 from delta_ds.kernel.commands.dml import column_rewrite, file_rewrite
 from delta_ds.kernel.commands.dml.candidates import Rewritten, candidate_files, together
 from delta_ds.kernel.commands.dml.changed_rows import CLAUSE, DELETE, FILE, NONE, ROW, UPDATE, ChangedRows
@@ -231,6 +233,37 @@ def test_columns_that_stay_are_copied_and_nothing_else_differs(
     before = pq.read_metadata(tmp_path / "t" / plan.files[0].path)
     stays = before.row_group(2).column(0)
     assert pq.read_metadata(one).row_group(2).column(0).total_compressed_size == stays.total_compressed_size
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_copied_chunks_without_rows_begin_where_their_bytes_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dictionary: bool
+) -> None:
+    _takes_files_for_large_ones(monkeypatch)
+    rows = _rows(1, 10)
+    path = tmp_path / "file.parquet"
+    with pq.ParquetWriter(path, rows.schema, use_dictionary=dictionary) as writer:
+        for part in (rows.slice(0, 0), rows, rows.slice(0, 0)):
+            writer.write_table(part)
+    convert_to_delta(DeltaLog(tmp_path))
+    snapshot = DeltaLog(tmp_path).open_snapshot()
+    plan = _plan(snapshot, UPDATE)
+    found = rewrite_changed_files(plan, [_changes({0: [(3, 0)]}, {"text": _NEW["text"]})])
+    old, new = path, tmp_path / found.result.adds[0]["path"]
+    groups = [pq.read_metadata(new).row_group(number) for number in range(3)]
+    assert [group.num_rows for group in groups] == [0, 10, 0]
+    for number, group in enumerate(groups):
+        before = pq.read_metadata(old).row_group(number)
+        for leaf in range(group.num_columns):
+            if group.column(leaf).path_in_schema != "text":
+                assert _bytes_of(new, group.column(leaf)) == _bytes_of(old, before.column(leaf))
+    assert _as_texts(pl.read_parquet(new).to_arrow()) == _as_texts(_commit(snapshot, plan, found))
+
+
+def _bytes_of(path: Path, chunk: Any) -> bytes:
+    """The bytes of a column chunk, where readers look for them."""
+    places = [place for place in (chunk.dictionary_page_offset, chunk.data_page_offset) if place]
+    return path.read_bytes()[min(places, default=0) :][: chunk.total_compressed_size]
 
 
 def test_nan_counts_in_statistics_of_files_that_parquet_java_wrote(

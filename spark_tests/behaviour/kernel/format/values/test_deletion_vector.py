@@ -185,6 +185,13 @@ def test_more_positions_than_the_file_has_rows_are_never_laid_out(
             read_positions(storage, honest, 5)
 
 
+def test_positions_are_those_of_rows_that_the_file_has(storage: Storage) -> None:
+    assert read_positions(storage, inline([0, 2]), 3).tolist() == [0, 2]
+    assert read_positions(storage, inline([]), 0).tolist() == []
+    with pytest.raises(DataFileError, match="deletes row 3 of a file that has 3, so it is that of another"):
+        read_positions(storage, inline([0, 3]), 3)
+
+
 def test_a_size_beyond_the_file_sets_no_memory_aside(storage: Storage, tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(FILE_BYTES)
     tracemalloc.start()

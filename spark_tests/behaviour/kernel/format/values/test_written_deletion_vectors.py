@@ -57,8 +57,10 @@ def test_many_bytes_of_vectors_are_spread_over_files(tmp_path: Path, monkeypatch
 def test_a_vector_keeps_what_was_deleted_before(tmp_path_factory, before, more) -> None:
     storage = open_storage(tmp_path_factory.mktemp("table"))
 
-    assert merge_positions(storage, inline(_array(before)), _array(more)).tolist() == sorted(before | more)
-    assert merge_positions(storage, None, _array(more)).tolist() == sorted(more)
+    rows = max(before | more, default=0) + 1
+    merged = merge_positions(storage, inline(_array(before)), _array(more), rows)
+    assert merged.tolist() == sorted(before | more)
+    assert merge_positions(storage, None, _array(more), rows).tolist() == sorted(more)
 
 
 def test_an_action_leaves_out_what_a_vector_has_not() -> None:
