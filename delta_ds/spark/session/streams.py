@@ -221,7 +221,8 @@ def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, An
         path = found.pop("path")
         writer.options(**found)
         if location is not None:
-            # The same place, given as the location of the table.
+            # That of a table which is there counts, and the location of a new one is its place.
+            writer.option("path", path)
             return _start(original, writer, {k: v for k, v in arguments.items() if k not in _OF_TABLES})
     given = {key: value for key, value in arguments.items() if key not in _OF_TABLES}
     return _start(original, writer, {**given, "path": path})

@@ -184,6 +184,19 @@ class TestWriting:
         assert [commit["operation"] for commit in history[:2]] == ["STREAMING UPDATE"] * 2
         assert [commit["userMetadata"] for commit in history[:2]] == ["to 4", "to 3"]
 
+    def test_a_table_that_is_there_takes_the_rows_whatever_place_the_options_name(
+        self, spark: SparkSession, folder: Path, tmp_path: Path
+    ) -> None:
+        numbers(spark, "given", 2)
+        numbers(spark, "taking")
+        elsewhere = str(tmp_path / "elsewhere")
+        run(named(spark, "given"), tmp_path / "c", name_writer("taking"), path=elsewhere)
+        registered = spark.readStream.table("given").writeStream.trigger(availableNow=True)
+        registered = registered.options(checkpointLocation=str(tmp_path / "d"), path=elsewhere)
+        assert registered.format("delta").toTable("taking").awaitTermination(SECONDS)
+        assert sorted(map(tuple, spark.table("taking").collect())) == [(0,), (0,), (1,), (1,)]
+        assert not (tmp_path / "elsewhere").exists()
+
     def test_into_a_new_table_by_its_name(self, spark: SparkSession, folder: Path, tmp_path: Path) -> None:
         numbers(spark, "origin", 2)
         stream = named(spark, "origin").selectExpr("id", "id % 2 AS p")
