@@ -187,11 +187,11 @@ class TestWriting:
     def test_a_table_that_is_there_takes_the_rows_whatever_place_the_options_name(
         self, spark: SparkSession, folder: Path, tmp_path: Path
     ) -> None:
-        numbers(spark, "given", 2)
+        numbers(spark, "offered", 2)
         numbers(spark, "taking")
         elsewhere = str(tmp_path / "elsewhere")
-        run(named(spark, "given"), tmp_path / "c", name_writer("taking"), path=elsewhere)
-        registered = spark.readStream.table("given").writeStream.trigger(availableNow=True)
+        run(named(spark, "offered"), tmp_path / "c", name_writer("taking"), path=elsewhere)
+        registered = spark.readStream.table("offered").writeStream.trigger(availableNow=True)
         registered = registered.options(checkpointLocation=str(tmp_path / "d"), path=elsewhere)
         assert registered.format("delta").toTable("taking").awaitTermination(SECONDS)
         assert sorted(map(tuple, spark.table("taking").collect())) == [(0,), (0,), (1,), (1,)]
