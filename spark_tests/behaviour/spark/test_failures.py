@@ -88,7 +88,7 @@ OTHERWISE: dict[str, tuple[str | None, str]] = {
     "changes to two ends": ("DELTA_MULTIPLE_CDC_BOUNDARY", _REFUSED),
     "table_changes without a start": ("DELTA_INVALID_TABLE_VALUE_FUNCTION", _NAMED),
     "table_changes of five arguments": ("DELTA_ILLEGAL_OPTION", "the fourth says which net changes"),
-    "stream with a schema": (None, "a schema chooses columns, and is looked at when the stream starts"),
+    "stream with a schema": ("DELTA_CANNOT_RESOLVE_COLUMN", "a schema chooses columns"),
     "read with a schema": ("DELTA_CANNOT_RESOLVE_COLUMN", "a schema chooses columns"),
     "CREATE a temporary table": (None, "a schema chooses columns"),
     "CREATE a table clustered and partitioned": (
