@@ -389,6 +389,10 @@ ASKED: dict[str, Asked] = {
         _DESCRIPTION, lambda path: DeltaLog(path).snapshot().metadata.description,
         {NEW: "told", ADDED: None, REPLACED: None}, wrong="[]",
     ),
+    "readVersion": Asked(
+        "0", lambda path: DeltaLog(path).history()[0]["isBlindAppend"],
+        {**_everywhere(False), NEW: Refused("DELTA_TABLE_NOT_FOUND"), TABLE: False}, wrong="x",
+    ),
     "numberOfTasks": Asked(
         "2", lambda path: [row.get("k") for row in _rows(path)],
         {NEW: [None, None], ADDED: [1, 3], REPLACED: [1, 3]}, rows=TWO_TASKS[:1], table=_numbered, wrong="0",
