@@ -139,6 +139,21 @@ def connect_client(server: Server, folder: Path) -> Iterator[Client]:
         yield client
 
 
+def register(spark: SparkSession) -> None:
+    """Register this package in the session of a client."""
+    import delta_ds
+
+    delta_ds.register(spark)
+
+
+@contextmanager
+def registered_client(server: Server, folder: Path) -> Iterator[Client]:
+    """As `connect_client`, with this package registered in the session."""
+    with connect_client(server, folder) as client:
+        client(register)
+        yield client
+
+
 @contextmanager
 def server_of_ours(folder: Path) -> Iterator[str]:
     """Run `python -m delta_ds connect-server` in a folder; what clients give to `SparkSession.builder.remote`."""

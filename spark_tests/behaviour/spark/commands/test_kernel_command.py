@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import delta_ds
 from delta_ds import DeltaLog, DeltaTable
 from spark_tests.behaviour.spark.commands.row_changes import (
     make_table,
@@ -27,7 +26,7 @@ from spark_tests.behaviour.spark.commands.test_rows_found_by_arrow import (
     TRANSLATED,
     table_of_values,
 )
-from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, registered_client
 from spark_tests.full_form import part
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
@@ -36,13 +35,8 @@ ZONE = "Europe/Berlin"
 
 @pytest.fixture(scope="module")
 def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with connect_client(plain_server, tmp_path_factory.mktemp("in_kernel")) as started:
-        started(_register)
+    with registered_client(plain_server, tmp_path_factory.mktemp("in_kernel")) as started:
         yield started
-
-
-def _register(spark: SparkSession) -> None:
-    delta_ds.register(spark)
 
 
 @pytest.fixture(scope="module")

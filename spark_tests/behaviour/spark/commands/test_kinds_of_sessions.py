@@ -26,6 +26,7 @@ from spark_tests.behaviour.spark.connect_server import (
     Client,
     another_session,
     connect_client,
+    register,
 )
 
 pytestmark = [pytest.mark.connect, pytest.mark.slow, pytest.mark.long]
@@ -36,12 +37,8 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     name = "plain_server" if request.param == "plain server" else "our_server"
     with connect_client(request.getfixturevalue(name), tmp_path_factory.mktemp("kinds")) as started:
         if request.param == "plain server":
-            started(_register)
+            started(register)
         yield started
-
-
-def _register(spark: SparkSession) -> None:
-    delta_ds.register(spark)
 
 
 def _run_whole(spark: SparkSession, command: str, path: str, ours: bool) -> list[str]:

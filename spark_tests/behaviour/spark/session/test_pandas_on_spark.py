@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import delta_ds
-from spark_tests.behaviour.spark.connect_server import Client, client_of_ours
+from spark_tests.behaviour.spark.connect_server import Client, client_of_ours, register
 from spark_tests.engines.conformance.pandas_on_spark import PROGRAMS, RECORDED, outcome
 from spark_tests.full_form import part
 
@@ -53,12 +52,8 @@ def test_a_program_gives_what_it_gives_with_delta_spark(
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with client_of_ours(tmp_path_factory.mktemp("pandas")) as started:
-        started(_register)
+        started(register)
         yield started
-
-
-def _register(spark: SparkSession) -> None:
-    delta_ds.register(spark)
 
 
 # Its server and that of one process below are one: each runs a quarter of them.

@@ -12,11 +12,10 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-import delta_ds
 from delta_ds.exceptions import DeltaError
 from delta_ds.spark.errors.translation import as_delta_error
 from delta_ds.testing import TableBuilder
-from spark_tests.behaviour.spark.connect_server import Client, Server, client_of_ours, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, client_of_ours, registered_client
 from spark_tests.behaviour.spark.session_settings import session_settings
 
 SECONDS = 180
@@ -225,13 +224,8 @@ def test_void_makes_no_table_of_a_query_into_a_name(spark: SparkSession, tmp_pat
 
 @pytest.fixture(scope="module")
 def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with connect_client(plain_server, tmp_path_factory.mktemp("streams")) as started:
-        started(_registered)
+    with registered_client(plain_server, tmp_path_factory.mktemp("streams")) as started:
         yield started
-
-
-def _registered(spark: SparkSession) -> None:
-    delta_ds.register(spark)
 
 
 @pytest.mark.connect

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import delta_ds
-from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, registered_client
 from spark_tests.behaviour.spark.engines.seam.ways import CONNECT, NATIVE, PATHS, PORTABLE, WAYS, outcome
 
 if TYPE_CHECKING:
@@ -36,13 +36,8 @@ def test_of_classic_sessions(session: SparkSession, tmp_path: Path, kind: str, n
 
 @pytest.fixture(scope="module")
 def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with connect_client(plain_server, tmp_path_factory.mktemp("behaviour")) as started:
-        started(_registered)
+    with registered_client(plain_server, tmp_path_factory.mktemp("behaviour")) as started:
         yield started
-
-
-def _registered(spark: SparkSession) -> None:
-    delta_ds.register(spark)
 
 
 @pytest.mark.connect

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import delta_ds
 from delta_ds import DeltaLog
 from delta_ds.exceptions import ConcurrentAppendException
 from delta_ds.kernel.format.options.write import READ_VERSION_OPTION
 from delta_ds.spark.session.writes import write as writes
-from spark_tests.behaviour.spark.connect_server import Client, Server, connect_client
+from spark_tests.behaviour.spark.connect_server import Client, Server, registered_client
 from spark_tests.behaviour.spark.session_settings import session_settings
 
 ON, OFF = "true", "false"
@@ -95,13 +94,8 @@ def test_an_append_is_blind_unless_it_reads_the_table(
 
 @pytest.fixture(scope="module")
 def client(plain_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with connect_client(plain_server, tmp_path_factory.mktemp("tables_read")) as started:
-        started(_registered)
+    with registered_client(plain_server, tmp_path_factory.mktemp("tables_read")) as started:
         yield started
-
-
-def _registered(spark: SparkSession) -> None:
-    delta_ds.register(spark)
 
 
 @pytest.mark.connect
