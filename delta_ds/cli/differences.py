@@ -9,7 +9,7 @@ import typer
 
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Where, Zone, column_names, open_at
-from delta_ds.cli.output import shown
+from delta_ds.cli.json_values import shown
 from delta_ds.kernel.base.arrow_buffers import true_rows
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from delta_ds.cli.arguments import (
     open_at,
     open_log,
 )
+from delta_ds.cli.json_values import rows_of
 from delta_ds.conditions.data import QUERY_FAILED
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.files.scan.scan import package_of
@@ -149,9 +150,9 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> tuple[li
     rows: list[dict[str, Any]] = []
     for batch in batches:
         if limit is None:
-            rows += output.rows_of(batch)
+            rows += rows_of(batch)
             continue
-        rows += output.rows_of(batch.slice(0, limit + 1 - len(rows)))
+        rows += rows_of(batch.slice(0, limit + 1 - len(rows)))
         if len(rows) > limit:
             break
     return rows[:limit], limit is not None and len(rows) > limit

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import pyarrow.compute as pc
 
 from delta_ds.api.snapshot import Snapshot as Shown
-from delta_ds.cli.output import shown, value_of
+from delta_ds.cli.json_values import shown, value_of
 from delta_ds.cli.ui.files import (
     commit_page,
     file_page,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.cli.output import rows_of, shown
+from delta_ds.cli.json_values import rows_of, shown
 from delta_ds.cli.ui.view import totals
 from delta_ds.kernel.base.arrow_buffers import numbers, true_rows
 from delta_ds.kernel.commands.layout.timeline import timeline

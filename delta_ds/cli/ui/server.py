@@ -21,7 +21,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from delta_ds.cli.output import error_body, plain
+from delta_ds.cli.json_values import error_body, plain
 from delta_ds.cli.streams import tell_unexpected
 from delta_ds.cli.ui.endpoints import answer
 from delta_ds.cli.ui.view import TableView

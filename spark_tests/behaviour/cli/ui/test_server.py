@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,3 +188,10 @@ def test_addresses_of_the_newer_kind_stand_in_brackets(tmp_path: Path) -> None:
         pytest.skip(f"no IPv6 here: {error}")
     with server:
         assert server.is_local and server.url.startswith("http://[::1]:")
+
+
+def test_the_page_needs_nothing_that_only_the_command_line_needs() -> None:
+    program = (
+        "import sys; sys.modules.update(rich=None, typer=None); from delta_ds.cli.ui import server, view"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
