@@ -79,7 +79,11 @@ class Snapshot(Shown, Frames):
 
     @property
     def timestamp(self) -> int:
-        """When the version was committed, ms since 1970: in-commit where enabled, else the file's time."""
+        """When the version was committed, ms since 1970: in-commit where enabled, else the file's time.
+
+        Commits whose files have the same time, or an earlier one than the commit before, are told apart by
+        `DeltaLog.history` alone: its times are those that time travel goes by.
+        """
         return self._version.timestamp
 
     @property
