@@ -182,8 +182,10 @@ def test_a_table_with_the_protocol_check_is_vacuumed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("storage", ["u", "p"])
 def test_the_files_of_deletion_vectors_live_as_long_as_what_names_them(tmp_path: Path, storage: str) -> None:
     table = new_table(tmp_path, reader_features=["deletionVectors"], writer_features=["deletionVectors"])
-    vectors = [table.deletion_vector([i], storage) for i in range(3)]
-    written = sorted(tmp_path.glob("deletion_vector_*"), key=lambda p: p.stat().st_mtime_ns)
+    vectors, written = [], []
+    for row in range(3):
+        vectors.append(table.deletion_vector([row], storage))
+        written += set(tmp_path.glob("deletion_vector_*")).difference(written)
     for file in written:
         age(file, 1000)
     put(tmp_path, "deletion_vector_orphan.bin")
