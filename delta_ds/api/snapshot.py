@@ -81,8 +81,8 @@ class Snapshot(Shown, Frames):
     def timestamp(self) -> int:
         """When the version was committed, ms since 1970: in-commit where enabled, else the file's time.
 
-        Commits whose files have the same time, or an earlier one than the commit before, are told apart by
-        `DeltaLog.history` alone: its times are those that time travel goes by.
+        Commits may have files of the same time, or of an earlier time than the commit before. The times of
+        `DeltaLog.history`, which time travel uses, always increase.
         """
         return self._version.timestamp
 
