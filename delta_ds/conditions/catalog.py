@@ -14,22 +14,23 @@ CANNOT_WRITE_INTO_VIEW = ErrorCondition(
     "DELTA_CANNOT_WRITE_INTO_VIEW",
     UnsupportedOperationError,
     "0A000",
-    "{table} is a view, and a table cannot replace a view. Nothing was written",
+    "{table} is a view. Writes to a view are not supported, and a table cannot replace a view. Nothing was written",
     parameters=("table",),
 )
 HISTORICAL_VERSION_IS_NO_TARGET = ErrorCondition(
     "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
     UnsupportedOperationError,
     "KD002",
-    "rows of {table} can be changed in its newest version only, and the view shows an older one. Nothing was changed",
+    "Expect a full scan of the latest version of the Delta source, but found a historical scan: rows of {table} "
+    "can be changed in its newest version only, and the view shows an older one. Nothing was changed",
     parameters=("table",),
 )
 CREATE_TABLE_SET_LOCATION = ErrorCondition(
     "DELTA_TABLE_LOCATION_MISMATCH",
     UnsupportedOperationError,
     "0A000",
-    "{table} is at {location} and cannot be replaced by a table at {given}. Drop it first, or leave LOCATION out. "
-    "Nothing was written",
+    "The location of the existing table {table} is {location}. It doesn't match the specified location {given}: the "
+    "table cannot be replaced by one there. Drop it first, or leave LOCATION out. Nothing was written",
 )
 LOGIN_IN_NAME = ErrorCondition(
     "DELTA_LOGIN_IN_NAME",
@@ -45,21 +46,23 @@ NOT_A_DELTA_TABLE = ErrorCondition(
     "DELTA_TABLE_ONLY_OPERATION",
     UnsupportedOperationError,
     "0AKDD",
-    "{table} is a table of {provider}, not of Delta. Nothing was written",
+    "{table} is not a Delta table: it is a table of {provider}, not of Delta. Nothing was written",
 )
 TABLE_ONLY_OPERATION_AT_PATH = NOT_A_DELTA_TABLE.also(
-    "{reason}. {operation} is only supported for Delta tables",
+    "{tableName} is not a Delta table. {operation} is only supported for Delta tables: {reason}",
     parameters=("tableName", "operation"),
     error=NotADeltaTableError,
 )
 TABLE_CHANGES_OF_OTHERS = NOT_A_DELTA_TABLE.also(
-    "{function} reads the changes of Delta tables only, and {table} is a view, or a table of another source",
+    "{table} is not a Delta table: {function} reads the changes of Delta tables only, and {table} is a view, or "
+    "a table of another source",
 )
 SET_LOCATION_OF_PATH = ErrorCondition(
     "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
     UnsupportedOperationError,
     "42613",
-    "{table} is named by its path, which cannot be set to another one. Nothing was changed",
+    "Cannot change the location of a path based table: {table} is named by its path, which cannot be set to "
+    "another one. Nothing was changed",
 )
 AMBIGUOUS_PATHS_IN_CREATE_TABLE = ErrorCondition(
     "DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
@@ -73,8 +76,9 @@ SET_LOCATION_SCHEMA_MISMATCH = ErrorCondition(
     "DELTA_SET_LOCATION_SCHEMA_MISMATCH",
     UnsupportedOperationError,
     "42KD7",
-    "the table at {location} has other columns or partition columns than {table}; a table can be set to a location "
-    "of the same ones only. Nothing was changed",
+    "The schema of the new Delta location is different than the current table schema: the table at {location} "
+    "has other columns or partition columns than {table}; a table can be set to a location of the same ones "
+    "only. Nothing was changed",
 )
 # Where there is no table, what was asked decides. Rows, whoever wants them: `PATH_NOT_FOUND` if nothing is at the path,
 # `DELTA_TABLE_NOT_FOUND` if something is. A command on the table: `DELTA_MISSING_DELTA_TABLE`, or the one of its own.
@@ -91,20 +95,23 @@ NO_TABLE_AT_PATH = ErrorCondition(
     "DELTA_PATH_DOES_NOT_EXIST",
     NotADeltaTableError,
     "42K03",
-    "there is no Delta table at {path}",
+    "{path} doesn't exist, or is not a Delta table",
     parameters=("path",),
 )
-ENTRY_OF_NOTHING = NO_TABLE_AT_PATH.also("{reason}", parameters=("path",))
+ENTRY_OF_NOTHING = NO_TABLE_AT_PATH.also(
+    "{path} doesn't exist, or is not a Delta table: {reason}", parameters=("path",)
+)
 NO_PARTITION_AT_PATH = NO_TABLE_AT_PATH.also(
-    "the Delta table at {table} has no rows in the partition {partition} at {version}, which {path} names. Read the "
-    "table and filter it",
+    "{path} doesn't exist, or is not a Delta table: the Delta table at {table} has no rows in the partition "
+    "{partition} at {version}, which {path} names. Read the table and filter it",
 )
 NON_PARTITION_COLUMN_IN_PATH = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_SPECIFIED",
     SchemaError,
     "42P10",
-    "{path} names rows of the Delta table at {table} by columns that are none of its partition columns: "
-    "{columnList}; it is partitioned by {partitionColumns}. Read the table and filter it",
+    "Non-partitioning column(s) {columnList} are specified where only partitioning columns are expected: {path} "
+    "names rows of the Delta table at {table} by columns that are none of its partition columns: {columnList}; "
+    "it is partitioned by {partitionColumns}. Read the table and filter it",
     parameters=("columnList", "path"),
 )
 UNSUPPORTED_STATEMENT = ErrorCondition(
@@ -117,8 +124,9 @@ TABLE_CHANGES_ARGUMENTS = ErrorCondition(
     "DELTA_INVALID_TABLE_VALUE_FUNCTION",
     InvalidOptionError,
     "22000",
-    "{function} was given {given} arguments: it takes a table, the first version or timestamp, optionally the last "
-    "one, and for net changes 'net' or 'latest' and the keys, as in 'a, b'. All of them are constants and not NULL, "
+    "Function {function} is an unsupported table valued function for CDC reads with these arguments: {function} "
+    "was given {given} arguments: it takes a table, the first version or timestamp, optionally the last one, and "
+    "for net changes 'net' or 'latest' and the keys, as in 'a, b'. All of them are constants and not NULL, "
     "except that with keys NULL as the last version means the latest",
     parameters=("function",),
 )
@@ -126,38 +134,41 @@ TABLE_CHANGES_NULL_BOUNDARY = ErrorCondition(
     "DELTA_CDC_READ_NULL_RANGE_BOUNDARY",
     InvalidOptionError,
     "22004",
-    "{function} was given NULL as the first or last version or timestamp. Leave the last one out, or write NULL for "
-    "it before 'net' or 'latest', to read up to the latest version",
+    "CDC read start/end parameters cannot be null: {function} was given NULL as the first or last version or "
+    "timestamp. Leave the last one out, or write NULL for it before 'net' or 'latest', to read up to the latest "
+    "version",
     family="argument",
 )
 TABLE_CHANGES_BOUNDARY_TYPE = ErrorCondition(
     "DELTA_UNSUPPORTED_EXPRESSION",
     InvalidOptionError,
     "0A000",
-    "{causedBy} of {function} is of type {expType}: write a version as a whole number, and a timestamp as a string "
-    "or as a value of {supportedTypes:list}",
+    "Unsupported expression type({expType}) for {causedBy}: {causedBy} of {function} is of type {expType}: write "
+    "a version as a whole number, and a timestamp as a string or as a value of {supportedTypes:list}",
     parameters=("expType", "causedBy", "supportedTypes"),
 )
 SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = ErrorCondition(
     "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
     UnsupportedOperationError,
     "42809",
-    "{table} has no partitions that could be shown",
+    "SHOW PARTITIONS is not allowed on a table that is not partitioned: {table}",
     parameters=("table",),
 )
 TRUNCATE_TABLE_PARTITION = ErrorCondition(
     "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
     UnsupportedOperationError,
     "0AKDC",
-    "TRUNCATE TABLE {table} PARTITION (...) is not offered. Use DELETE FROM ... WHERE, which removes whole files of "
-    "partitions without reading them. Nothing was deleted",
+    "Operation not allowed: TRUNCATE TABLE on Delta tables does not support partition predicates: TRUNCATE TABLE "
+    "{table} PARTITION (...) is not offered. Use DELETE FROM ... WHERE, which removes whole files of partitions "
+    "without reading them. Nothing was deleted",
     parameters=("table",),
 )
 SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN = ErrorCondition(
     "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
     UnsupportedOperationError,
     "42P10",
-    "{table} is not partitioned by {columns:list}",
+    "Non-partitioning column(s) [{columns:list}] are specified for SHOW PARTITIONS: {table} is not partitioned "
+    "by {columns:list}",
     parameters=("columns",),
 )
 ONLY_OPERATION = ErrorCondition(
@@ -168,7 +179,7 @@ ONLY_OPERATION = ErrorCondition(
     parameters=("operation",),
 )
 ONLY_OPERATION_AT_PATH = ONLY_OPERATION.also(
-    "{reason}. {operation} is only supported for Delta tables",
+    "{operation} is only supported for Delta tables: {reason}",
     parameters=("operation",),
 )
 NOT_A_DELTA_TABLE_TO_REORGANIZE = ErrorCondition(
@@ -201,7 +212,8 @@ CLONE_UNSUPPORTED_SOURCE = ErrorCondition(
     "DELTA_CLONE_UNSUPPORTED_SOURCE",
     UnsupportedOperationError,
     "0AKDC",
-    "{name} is a {format}, which cannot be cloned: only a Delta table, or one of Parquet files. Nothing was written",
+    "Unsupported clone source '{name}', whose format is {format}: {name} is a {format}, which cannot be cloned: "
+    "only a Delta table, or one of Parquet files. Nothing was written",
     parameters=("name", "format"),
 )
 CONVERT_MANAGED_NOT_ALLOWED = ErrorCondition(

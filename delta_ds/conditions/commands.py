@@ -15,40 +15,50 @@ from delta_ds.exceptions import (
     VersionNotFoundError,
 )
 
+_GIVE_COLUMNS = (
+    "{table} cannot be converted. Nothing was written; give the partition columns and their types, in the order of "
+    "the folders"
+)
+
 CANNOT_DROP_CHECK_CONSTRAINT_FEATURE = ErrorCondition(
     "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
     UnsupportedOperationError,
     "0AKDE",
-    "table feature {feature!r} of {table} cannot be dropped at version {version}: {trace}{way_out}",
+    "Cannot drop the CHECK constraints table feature: table feature {feature!r} of {table} cannot be dropped at "
+    "version {version}: {trace}{way_out}",
     parameters=("feature", "trace"),
 )
 CANNOT_RESTORE_TABLE_VERSION = ErrorCondition(
     "DELTA_CANNOT_RESTORE_TABLE_VERSION",
     VersionNotFoundError,
     "22003",
-    "Cannot restore table {table} to version {version}: {reason} Nothing was written",
+    "Cannot restore table to version {version}. Available versions: [{startVersion}, {endVersion}] of {table}. "
+    "Nothing was written",
     parameters=("startVersion", "endVersion"),
 )
 CANNOT_RESTORE_TIMESTAMP_EARLIER = ErrorCondition(
     "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
     TimestampOutOfRangeError,
     "22003",
-    "Cannot restore table {table} to timestamp {timestamp}: {reason} Nothing was written",
+    "Cannot restore table to timestamp ({requestedTimestamp}) as it is before the earliest version available. "
+    "Please use a timestamp after ({earliestTimestamp}), when the first version of {table} that can be reached "
+    "was committed. Nothing was written",
     parameters=("requestedTimestamp", "earliestTimestamp"),
 )
 CANNOT_RESTORE_TIMESTAMP_GREATER = ErrorCondition(
     "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
     TimestampOutOfRangeError,
     "22003",
-    CANNOT_RESTORE_TIMESTAMP_EARLIER.text,
+    "Cannot restore table to timestamp ({requestedTimestamp}) as it is after the latest version available. "
+    "Please use a timestamp before ({latestTimestamp}), when {table} was last committed to. Nothing was written",
     parameters=("requestedTimestamp", "latestTimestamp"),
 )
 CONVERSION_UNSUPPORTED_COLUMN_MAPPING = ErrorCondition(
     "DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
     UnsupportedOperationError,
     "0AKDC",
-    "{table} cannot be converted with delta.columnMapping.mode = {mode}: set it afterwards. Nothing was "
-    "written",
+    "The configuration '{config}' cannot be set to `{mode}` when using CONVERT TO DELTA: set it afterwards; {table} "
+    "was not converted. Nothing was written",
     parameters=("config", "mode"),
     family="operation",
 )
@@ -62,34 +72,37 @@ CREATE_TABLE_WITH_NON_EMPTY_LOCATION = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
     TableExistsError,
     "42601",
-    "cannot clone to {tableId}: there is {what} already. Nothing was written; choose another location, or set "
-    "replace to replace a table without rows",
+    "Cannot create table ('{tableId}') as a clone: there is {what} already. Nothing was written; choose another "
+    "location, or set replace to replace a table without rows",
     parameters=("tableId", "tableLocation"),
 )
 CREATE_TABLE_OVER_FILES = CREATE_TABLE_WITH_NON_EMPTY_LOCATION.also(
-    "cannot create a table at {tableLocation}: there is no Delta table, and the place is not empty (it holds {file}). "
-    "Nothing was written; choose an empty place, or convert what is there with CONVERT TO DELTA",
+    "Cannot create table ('{tableId}'). The associated location ('{tableLocation}') is not empty and also not a "
+    "Delta table: it holds {file}. Nothing was written; choose an empty place, or convert what is there with "
+    "CONVERT TO DELTA",
     parameters=("tableId", "tableLocation"),
 )
 CREATE_TABLE_OVER_TABLE = CREATE_TABLE_WITH_NON_EMPTY_LOCATION.also(
-    "cannot create {tableId} with its rows at {tableLocation}: there is a Delta table already (version {version}). "
-    "Nothing was written; create the table without rows to take over the one that is there, or append to it",
+    "Cannot create table ('{tableId}') with its rows at {tableLocation}: there is a Delta table already (version "
+    "{version}). Nothing was written; create the table without rows to take over the one that is there, or append "
+    "to it",
     parameters=("tableId", "tableLocation"),
 )
 CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG = ErrorCondition(
     "DELTA_CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG",
     TableExistsError,
     "42K03",
-    "cannot create a table at {tableLocation} without columns: there is no transaction log to take them from, and the "
-    "place is not empty (it holds {file}). Nothing was written; check the path, which is that of the table itself, or "
-    "convert what is there with CONVERT TO DELTA",
+    "You are trying to create an external table {tableId} from `{tableLocation}` using Delta, but there is no "
+    "transaction log present at `{tableLocation}/_delta_log` to take columns from, and the place is not empty "
+    "(it holds {file}). Nothing was written; check the path, which is that of the table itself, or convert what "
+    "is there with CONVERT TO DELTA",
     parameters=("tableId", "tableLocation"),
 )
 EMPTY_DIRECTORY = ErrorCondition(
     "DELTA_EMPTY_DIRECTORY",
     DataFileError,
     "42K03",
-    "No file found in the directory {directory}; there is nothing to convert. Nothing was written",
+    "No file found in the directory: {directory}. There is nothing to convert. Nothing was written",
     parameters=("directory",),
     family="state",
 )
@@ -97,9 +110,8 @@ FAILED_CAST_PARTITION_VALUE = ErrorCondition(
     "DELTA_FAILED_CAST_PARTITION_VALUE",
     SchemaError,
     "22018",
-    "{table} cannot be converted: Failed to cast partition value {value!r} to {dataType}, the type of "
-    "column {column!r}, from parsing the file name {path}. Nothing was written; give the partition "
-    "columns and their types, in the order of the folders",
+    "Failed to cast partition value `{value}` to {dataType}, the type of column {column!r}, from parsing the "
+    f"file name {{path}}. {_GIVE_COLUMNS}",
     parameters=("path", "value", "dataType"),
     family="state",
 )
@@ -107,8 +119,8 @@ FAILED_MERGE_SCHEMA_FILE = ErrorCondition(
     "DELTA_FAILED_MERGE_SCHEMA_FILE",
     SchemaError,
     "42KDA",
-    "{table} cannot be converted: failed to merge schema of file {file}, {schema}, with that of the "
-    "files before it, {merged}: {reason}",
+    "Failed to merge schema of file {file}: {schema} does not fit that of the files before it, {merged}: "
+    "{reason}. {table} cannot be converted",
     parameters=("file", "schema"),
     family="state",
 )
@@ -116,7 +128,7 @@ FAILED_READ_FILE_FOOTER = ErrorCondition(
     "DELTA_FAILED_READ_FILE_FOOTER",
     DataFileError,
     "KD001",
-    "Could not read footer for file {currentFile} of {path}: {reason}. Nothing was written",
+    "Could not read footer for file: {currentFile} of {path}: {reason}. Nothing was written",
     parameters=("currentFile", "path"),
     family="state",
 )
@@ -124,8 +136,8 @@ FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION = ErrorCondi
     "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
     UnsupportedFeatureError,
     "55000",
-    "table feature {feature!r} cannot be dropped: versions of {table} need it; set truncateHistory to remove them. "
-    "Nothing was written",
+    "Could not drop the Checkpoint Protection feature. This feature can only be dropped by truncating history: "
+    "versions of {table} need {feature}; set truncateHistory to remove them. Nothing was written",
     parameters=("feature",),
     family="state",
 )
@@ -133,7 +145,8 @@ FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD = ErrorCondition(
     "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
     UnsupportedOperationError,
     "22KD0",
-    CANNOT_DROP_CHECK_CONSTRAINT_FEATURE.text,
+    "The operation did not succeed because there are still traces of dropped features in the table history: "
+    "table feature {feature!r} of {table} cannot be dropped at version {version}: {trace}{way_out}",
     parameters=("feature", "trace"),
     family="state",
 )
@@ -141,8 +154,8 @@ FEATURE_DROP_DEPENDENT_FEATURE = ErrorCondition(
     "DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
     UnsupportedFeatureError,
     "55000",
-    "table feature {feature!r} cannot be dropped: {dependents:list} of {table} need it; drop them first. "
-    "Nothing was written",
+    "Cannot drop table feature `{feature}` because some other features ({dependents:list}) in this table depends on "
+    "`{feature}`: {dependents:list} of {table} need it; drop them first. Nothing was written",
     parameters=("feature",),
     family="state",
 )
@@ -150,8 +163,8 @@ FEATURE_DROP_FEATURE_NOT_PRESENT = ErrorCondition(
     "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT",
     UnsupportedFeatureError,
     "55000",
-    "table feature {feature!r} cannot be dropped: {table} does not have it; it has {supported}. Nothing "
-    "was written",
+    "Cannot drop {feature} from this table because it is not currently present in the table's protocol: {table} does "
+    "not have it; it has {supported}. Nothing was written",
     parameters=("feature",),
     family="state",
 )
@@ -159,8 +172,8 @@ FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED = ErrorCondition(
     "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
     UnsupportedFeatureError,
     "42000",
-    "table feature {feature!r} cannot be dropped: a feature of writers does not need a shorter history: leave "
-    "truncateHistory out. Nothing was written",
+    "The particular feature does not require history truncation: table feature {feature!r} cannot be dropped: a "
+    "feature of writers does not need a shorter history: leave truncateHistory out. Nothing was written",
     parameters=("feature",),
     family="state",
 )
@@ -168,8 +181,8 @@ FEATURE_DROP_NONREMOVABLE_FEATURE = ErrorCondition(
     "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
     UnsupportedFeatureError,
     "0AKDC",
-    "table feature {feature!r} cannot be dropped: it is not one that can be removed; write the rows to a "
-    "new table. Nothing was written",
+    "Cannot drop {feature} because dropping this feature is not supported: it is not one that can be removed; write "
+    "the rows to a new table. Nothing was written",
     parameters=("feature",),
     family="state",
 )
@@ -177,8 +190,8 @@ FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE = ErrorCondition(
     "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
     UnsupportedFeatureError,
     "0AKDC",
-    "table feature {feature!r} cannot be dropped: no feature of that name is known; {table} has "
-    "{supported}. Nothing was written",
+    "Cannot drop {feature} because it is not supported by this Delta version: no feature of that name is known; "
+    "{table} has {supported}. Nothing was written",
     parameters=("feature",),
     family="state",
 )
@@ -186,9 +199,9 @@ FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD = ErrorCondition(
     "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
     UnsupportedOperationError,
     "22KD0",
-    "table feature {feature!r} of {table} cannot be dropped yet: version {version} still uses it and is "
-    "kept for {retention} (delta.dropFeatureTruncateHistory.retentionDuration). The table does not use "
-    "it any more: call dropFeatureSupport again then, or without truncateHistory now",
+    "Dropping {feature} was partially successful: it cannot be dropped from {table} yet, version {version} still uses "
+    "it and is kept for {retention} (delta.dropFeatureTruncateHistory.retentionDuration). The table does not use it "
+    "any more: call dropFeatureSupport again then, or without truncateHistory now",
     parameters=("feature", "version"),
     family="state",
 )
@@ -196,7 +209,7 @@ FILE_NOT_FOUND = ErrorCondition(
     "DELTA_FILE_NOT_FOUND",
     DataFileError,
     "42K03",
-    "the folder {path} does not exist, so it cannot be converted. Nothing was written",
+    "File path {path} does not exist, so it cannot be converted. Nothing was written",
     parameters=("path",),
     family="state",
 )
@@ -211,10 +224,9 @@ MISSING_FILES_UNEXPECTED_VERSION = ErrorCondition(
     family="state",
 )
 MISSING_COMMITS_UNEXPECTED_VERSION = MISSING_FILES_UNEXPECTED_VERSION.also(
-    "Delta stream cannot resume from version {version} of {table}: its transaction log goes on at "
-    "version {earliest}. Log files may have been deleted by log retention. Begin with a new checkpoint, "
-    "and consider a longer delta.logRetentionDuration; or set failOnDataLoss=false to leave out what is "
-    "lost",
+    "Delta stream cannot resume from version {version}; transaction log starts at {earliest}. Log files of "
+    "{table} may have been deleted by log retention. Begin with a new checkpoint, and consider a longer "
+    "delta.logRetentionDuration; or set failOnDataLoss=false to leave out what is lost",
     parameters=("version", "earliest", "table"),
     error=LogError,
 )
@@ -222,8 +234,8 @@ MODE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_MODE_NOT_SUPPORTED",
     InvalidOptionError,
     "0AKDC",
-    "nothing can be generated in mode {mode!r} for {table}; there is 'symlink_format_manifest'. Nothing "
-    "was written",
+    "Specified mode '{mode}' is not supported. Supported modes are: {supportedModes:list}; there is no "
+    "other for {table}. Nothing was written",
     parameters=("mode", "supportedModes"),
     family="argument",
 )
@@ -231,18 +243,16 @@ UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME = ErrorCondition(
     "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
     SchemaError,
     "KD009",
-    "{table} cannot be converted: expected {expected} partition column(s) {expectedCols}, but found "
-    "{found}: {parsedCols}, from parsing the file name {path}. Nothing was written; give the partition "
-    "columns and their types, in the order of the folders",
+    "Expecting {expected} partition column(s): {expectedCols}, but found {found} partition column(s): "
+    f"{{parsedCols}} from parsing the file name: {{path}}. {_GIVE_COLUMNS}",
     parameters=("path", "expectedCols", "parsedCols"),
 )
 UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME = ErrorCondition(
     "DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
     SchemaError,
     "KD009",
-    "{table} cannot be converted: expected partition column {expectedCol!r}, but found {parsedCol!r}, "
-    "from parsing the file name {path}. Nothing was written; give the partition columns and their types, "
-    "in the order of the folders",
+    "Expecting partition column {expectedCol}, but found partition column {parsedCol} from parsing the file "
+    f"name: {{path}}. {_GIVE_COLUMNS}",
     parameters=("path", "expectedCol", "parsedCol"),
 )
 CLONE_INTO_ITSELF = ErrorCondition(
@@ -287,7 +297,7 @@ UNSUPPORTED_NON_EMPTY_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
     UnsupportedOperationError,
     "0AKDC",
-    "cannot clone to {table}: the table there is not empty. Nothing was written; delete its rows first",
+    "The clone destination table is non-empty: cannot clone to {table}. Nothing was written; delete its rows first",
     parameters=("table",),
     family="state",
 )
@@ -297,8 +307,9 @@ CANNOT_VACUUM_LITE = ErrorCondition(
     "DELTA_CANNOT_VACUUM_LITE",
     UnsupportedOperationError,
     "55000",
-    "VACUUM LITE of {table} is not possible: the log begins with version {earliest}, and {since}, so it "
-    "does not say all that was removed up to version {last}. Nothing was deleted. Run a full VACUUM once",
+    "VACUUM LITE cannot delete all eligible files as some files are not referenced by the Delta log: that of {table} "
+    "begins with version {earliest}, and {since}, so it does not say all that was removed up to version {last}. "
+    "Nothing was deleted. Run a full VACUUM once",
     parameters=("earliest", "lastVacuum"),
     family="state",
 )
@@ -306,8 +317,8 @@ CLUSTERING_WITH_PARTITION_PREDICATE = ErrorCondition(
     "DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
     UnsupportedOperationError,
     "0A000",
-    "OPTIMIZE of the clustered table {table} does not support partition predicates: clustered tables "
-    "have no partitions. Remove the predicates {where:list}. Nothing was written",
+    "OPTIMIZE command for Delta table with clustering doesn't support partition predicates. Please remove the "
+    "predicates: {where:list}. {table} is clustered, and clustered tables have no partitions. Nothing was written",
     parameters=("predicates",),
     family="operation",
 )
@@ -315,8 +326,8 @@ CLUSTERING_WITH_ZORDER_BY = ErrorCondition(
     "DELTA_CLUSTERING_WITH_ZORDER_BY",
     UnsupportedOperationError,
     "42613",
-    "OPTIMIZE of the clustered table {table} does not support Z-order: it is arranged by its clustering "
-    "columns. Remove {zOrderBy}, or change the columns with clusterBy. Nothing was written",
+    "OPTIMIZE command for Delta table with clustering cannot specify ZORDER BY. Please remove ZORDER BY "
+    "({zOrderBy}): {table} is arranged by its clustering columns, which clusterBy changes. Nothing was written",
     parameters=("zOrderBy",),
 )
 DATATYPE_MISMATCH_INVALID_ORDERING_TYPE = ErrorCondition(
@@ -331,25 +342,17 @@ INVALID_ORDERING_TYPE_OF_EXTREME = DATATYPE_MISMATCH_INVALID_ORDERING_TYPE.also(
     "there is no {function} of {columnName} of {table}: values of type {dataType} have no order here",
     parameters=("columnName", "dataType"),
 )
-INVALID_AUTO_COMPACT_TYPE = ErrorCondition(
-    "DELTA_INVALID_AUTO_COMPACT_TYPE",
-    InvalidOptionError,
-    "22023",
-    "Invalid auto-compact type: {value}. spark.databricks.delta.autoCompact.enabled is true or false",
-    parameters=("value",),
-    family="argument",
-)
 INVALID_INVENTORY_SCHEMA = ErrorCondition(
     "DELTA_INVALID_INVENTORY_SCHEMA",
     InvalidOptionError,
     "42000",
-    "the inventory for the VACUUM of {table} does not have the columns {expectedSchema}: {what}. Nothing "
-    "was deleted",
+    "The schema for the specified INVENTORY does not contain all of the required fields. Required fields are: "
+    "{expectedSchema}. The inventory for the VACUUM of {table} has others: {what}. Nothing was deleted",
     parameters=("expectedSchema",),
 )
 INVALID_INVENTORY_ROW = INVALID_INVENTORY_SCHEMA.also(
-    "a row of the inventory for the VACUUM of {table} does not have {columns:list} ({reason}). Nothing "
-    "was deleted",
+    "The schema for the specified INVENTORY does not contain all of the required fields: a row of the inventory "
+    "for the VACUUM of {table} does not have {columns:list} ({reason}). Nothing was deleted",
 )
 OPTIMIZE_FULL_NOT_SUPPORTED = ErrorCondition(
     "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
@@ -364,7 +367,7 @@ VACUUM_RETENTION_PERIOD_NEGATIVE = ErrorCondition(
     "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
     InvalidOptionError,
     "22003",
-    "the retention of VACUUM cannot be negative, and {retentionHours:g} hours is; nothing of {table} was "
+    "Retention period for Vacuum can't be less than 0 hours, and {retentionHours:g} hours is; nothing of {table} was "
     "deleted",
     parameters=("retentionHours",),
     family="argument",
@@ -373,11 +376,11 @@ VACUUM_RETENTION_PERIOD_TOO_SHORT = ErrorCondition(
     "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
     InvalidOptionError,
     "22003",
-    "a retention of {retentionHours:g} hours is too short for table {table}: "
-    "delta.deletedFileRetentionDuration keeps deleted files for {configuredRetentionHours} hours, and "
-    "readers of older versions and writers that have not committed yet would lose files. Nothing was "
-    "deleted. Use {configuredRetentionHours} hours or more; or, if nothing else reads or writes the "
-    "table, set spark.databricks.delta.retentionDurationCheck.enabled to false",
+    "The specified VACUUM retention period is too low and may corrupt this Delta table if any writes are in progress: "
+    "a retention of {retentionHours:g} hours is too short for table {table}: delta.deletedFileRetentionDuration keeps "
+    "deleted files for {configuredRetentionHours} hours, and readers of older versions and writers that have not "
+    "committed yet would lose files. Nothing was deleted. Use {configuredRetentionHours} hours or more; or, if "
+    "nothing else reads or writes the table, set spark.databricks.delta.retentionDurationCheck.enabled to false",
     parameters=("retentionHours", "configuredRetentionHours"),
     family="argument",
 )
@@ -393,10 +396,9 @@ ZORDERING_ON_COLUMN_WITHOUT_STATS = ErrorCondition(
     "DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
     UnsupportedOperationError,
     "KD00D",
-    "Z-Ordering {table} on {cols:list} will be ineffective, because statistics are not collected for "
-    "them. Name them in delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols; or "
-    "set spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled to false. Nothing was "
-    "written",
+    "Z-Ordering on [{cols:list}] will be ineffective, because we currently do not collect stats for these "
+    "columns of {table}. Name them in delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols; "
+    "or set spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled to false. Nothing was written",
     parameters=("cols",),
 )
 ZORDERING_ON_PARTITION_COLUMN = ErrorCondition(

@@ -64,8 +64,9 @@ COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN = ErrorCondition(
     "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
     InvalidOptionError,
     "0AKDC",
-    "table property delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: {column} is a "
-    "partition column, which has no statistics. Nothing was written",
+    "Data skipping is not supported for partition column '{column}': table property "
+    "delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: {column} is a partition column, which "
+    "has no statistics. Nothing was written",
     parameters=("columnName",),
     family="argument",
 )
@@ -73,8 +74,9 @@ COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE = ErrorCondition(
     "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
     InvalidOptionError,
     "0AKDC",
-    "table property delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: {columnName} "
-    "is {type}, a type without statistics to skip files by. Nothing was written",
+    "Data skipping is not supported for column '{columnName}' of type {type}: table property "
+    "delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: {columnName} is {type}, a type "
+    "without statistics to skip files by. Nothing was written",
     parameters=("columnName",),
     family="argument",
 )
@@ -90,8 +92,8 @@ DELETION_VECTOR_CHECKSUM_MISMATCH = ErrorCondition(
     "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
     DataFileError,
     "XXKDS",
-    "{where} (offset {offset}) is damaged: {text}. Restore the file from a backup, or rewrite the data "
-    "files that use it",
+    "Could not verify deletion vector integrity, CRC checksum verification failed: {where} (offset {offset}) is "
+    "damaged: {text}. Restore the file from a backup, or rewrite the data files that use it",
     parameters=("path", "table"),
     family="state",
 )
@@ -99,8 +101,8 @@ DUPLICATE_DATA_SKIPPING_COLUMNS = ErrorCondition(
     "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
     InvalidOptionError,
     "42701",
-    "table property delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: {columnName} "
-    "is named twice. Nothing was written",
+    "Duplicated data skipping columns found: {columnName}. Table property delta.dataSkippingStatsColumns cannot hold "
+    "{columnName!r} twice on {table}. Nothing was written",
     parameters=("columnName",),
     family="argument",
 )
@@ -156,21 +158,21 @@ IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED = ErrorCondition(
     parameters=("colName",),
 )
 IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED = IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED.also(
-    "{column} is an identity column of {table}; its values are made by the table and cannot be given. "
-    "Leave it out. Nothing was written",
+    "Providing values for GENERATED ALWAYS AS IDENTITY column {column} is not supported: {column} is an identity "
+    "column of {table}; its values are made by the table and cannot be given. Leave it out. Nothing was written",
     parameters=("column",),
 )
 IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
     UnsupportedOperationError,
     "42601",
-    "identity column {colName} of {table} is a partition column, which is not supported. Nothing was "
+    "PARTITIONED BY IDENTITY column {colName} is not supported: it is a partition column of {table}. Nothing was "
     "written.",
     parameters=("colName",),
 )
 IDENTITY_COLUMNS_AS_PARTITION = IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED.also(
-    "identity column {colName!r} of {table} is a partition column, which is not possible. Nothing was "
-    "written",
+    "PARTITIONED BY IDENTITY column {colName} is not supported: identity column {colName!r} of {table} is a partition "
+    "column. Nothing was written",
     parameters=("colName",),
     error=SchemaError,
 )
@@ -183,8 +185,8 @@ IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE = ErrorCondition(
     family="operation",
 )
 IDENTITY_COLUMNS_NOT_BIGINT = IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE.also(
-    "identity column {colName!r} of {table} is of type {type}, not bigint, which is not possible. "
-    "Nothing was written",
+    "DataType {type} is not supported for IDENTITY columns: identity column {colName!r} of {table} is of type "
+    "{type}, not bigint, which is not possible. Nothing was written",
     parameters=("colName",),
 )
 INVALID_DEFAULT_VALUE = ErrorCondition(
@@ -198,13 +200,13 @@ INVALID_GENERATED_COLUMN_REFERENCES = ErrorCondition(
     "DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
     SchemaError,
     "42621",
-    "{clause} uses {unknown:list}: a generated column cannot use a column that does not exist, or "
-    "another generated column. Nothing was written",
+    "A generated column cannot use a non-existent column or another generated column: {clause} uses "
+    "{unknown:list}. Nothing was written",
     parameters=("columnName", "unknown"),
 )
 GENERATED_COLUMNS_OF_EACH_OTHER = INVALID_GENERATED_COLUMN_REFERENCES.also(
-    "the generated columns {generated:list} are computed from each other; give values for one of them. "
-    "Nothing was written.",
+    "A generated column cannot use a non-existent column or another generated column: the generated columns "
+    "{generated:list} are computed from each other; give values for one of them. Nothing was written.",
     error=UnsupportedFeatureError,
 )
 INVALID_TIMEZONE = ErrorCondition(
@@ -236,7 +238,8 @@ MISSING_PARTITION_COLUMN = ErrorCondition(
     "DELTA_MISSING_PARTITION_COLUMN",
     SchemaError,
     "42KD6",
-    "table {table} is partitioned by {column}, which its schema does not have",
+    "Partition column `{column}` not found in schema: table {table} is partitioned by {column}, which its schema "
+    "does not have",
     parameters=("table", "column"),
 )
 NOT_NULL_CONSTRAINT_VIOLATED = ErrorCondition(
@@ -248,14 +251,15 @@ NOT_NULL_CONSTRAINT_VIOLATED = ErrorCondition(
     family="state",
 )
 NOT_NULL_CONSTRAINT_VIOLATED_BY_FILE = NOT_NULL_CONSTRAINT_VIOLATED.also(
-    "column {column!r} of version {version} of {table} is NOT NULL, but data file {path} holds nulls in "
-    "it: it was written against the table's schema. Drop the NOT NULL or rewrite the file",
+    "NOT NULL constraint violated for column: {column}; column {column!r} of version {version} of {table} is NOT "
+    "NULL, but data file {path} holds nulls in it: it was written against the table's schema. Drop the NOT NULL "
+    "or rewrite the file",
     parameters=("column", "path", "table"),
     error=DataFileError,
 )
 NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE = NOT_NULL_CONSTRAINT_VIOLATED.also(
-    "column {column!r} of {table} is NOT NULL, but a data file holds {count} nulls in it: it was written "
-    "against the table's schema. Drop the NOT NULL or rewrite the file",
+    "NOT NULL constraint violated for column: {column}; column {column!r} of {table} is NOT NULL, but a data file "
+    "holds {count} nulls in it: it was written against the table's schema. Drop the NOT NULL or rewrite the file",
     error=DataFileError,
 )
 QUERY_FAILED = ErrorCondition(
@@ -268,14 +272,14 @@ READ_TABLE_WITHOUT_COLUMNS = ErrorCondition(
     "DELTA_READ_TABLE_WITHOUT_COLUMNS",
     SchemaError,
     "428GU",
-    "You are trying to read Delta table {table} at version {version}, which does not have any columns. "
-    "Write data with the option mergeSchema first",
+    "You are trying to read a Delta table {table} that does not have any columns at version {version}. Write "
+    "data with the option mergeSchema first",
 )
 UNRECOGNIZED_INVARIANT = ErrorCondition(
     "DELTA_UNRECOGNIZED_INVARIANT",
     SchemaError,
     "56038",
-    "the {owner} cannot be read: {rule!r}. Nothing was written.",
+    "Unrecognized invariant: the {owner} cannot be read: {rule!r}. Nothing was written.",
     family="argument",
 )
 UNSUPPORTED_COLUMN_DEFAULT = ErrorCondition(
@@ -297,8 +301,8 @@ UNSUPPORTED_INVARIANT_NON_STRUCT = ErrorCondition(
     "DELTA_UNSUPPORTED_INVARIANT_NON_STRUCT",
     SchemaError,
     "0AKDC",
-    "{clause} names {columnName}, and there is no struct any more to have that field. Nothing was "
-    "written; drop the constraint with dropConstraint",
+    "Invariants on nested fields other than StructTypes are not supported: {clause} names {columnName}, and "
+    "there is no struct any more to have that field. Nothing was written; drop the constraint with dropConstraint",
     parameters=("columnName",),
     family="operation",
 )

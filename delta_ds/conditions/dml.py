@@ -15,8 +15,8 @@ AGGREGATION_NOT_SUPPORTED = ErrorCondition(
     "DELTA_AGGREGATION_NOT_SUPPORTED",
     UnsupportedOperationError,
     "42903",
-    "the {clause} of {what} on {table} holds an aggregate, a window function or a generator, which is "
-    "not computed row by row: {expression}. Nothing was written",
+    "Aggregate functions are not supported in the {clause} of {what} operation (condition = {expression}): on {table} "
+    "it holds an aggregate, a window function or a generator, which is not computed row by row. Nothing was written",
     parameters=("expression",),
 )
 AMBIGUOUS_REFERENCE = ErrorCondition(
@@ -124,12 +124,14 @@ CONFLICT_SET_COLUMN = ErrorCondition(
     "DELTA_CONFLICT_SET_COLUMN",
     SchemaError,
     "42701",
-    "the {operation} of {table} assigns to {column} more than once: {columns:list}; names are the same "
-    "in any case. Nothing was written",
+    "There is a conflict from these SET columns: [{columns:list}]. The {operation} of {table} assigns to "
+    "{column} more than once: {columns:list}; names are the same in any case. Nothing was written",
     parameters=("columns",),
 )
 ASSIGNED_TWICE = CONFLICT_SET_COLUMN.also(
-    "the statement on {table} sets {column} more than once. Nothing was written", parameters=("column",)
+    "There is a conflict from these SET columns: [{column}, {column}]. The statement on {table} sets {column} "
+    "more than once. Nothing was written",
+    parameters=("column",),
 )
 DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION = ErrorCondition(
     "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
@@ -150,19 +152,21 @@ DUPLICATE_COLUMNS_ON_INSERT = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
     SchemaError,
     "42701",
-    "the {operation} of {table} gives two values for {column}; names are the same in any case. Nothing "
-    "was written",
+    "Duplicate column names in INSERT clause: the {operation} of {table} gives two values for {column}; names "
+    "are the same in any case. Nothing was written",
     parameters=("column",),
 )
 INSERTED_TWICE = DUPLICATE_COLUMNS_ON_INSERT.also(
-    "the statement on {table} inserts {column} more than once. Nothing was written", parameters=("column",)
+    "Duplicate column names in INSERT clause: the statement on {table} inserts {column} more than once. Nothing "
+    "was written",
+    parameters=("column",),
 )
 IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
     UnsupportedOperationError,
     "42808",
-    "{column} is an identity column of {table}; its values are made by the table and cannot be changed. "
-    "Leave it out. Nothing was written",
+    "UPDATE on IDENTITY column {column} is not supported: {column} is an identity column of {table}; its values "
+    "are made by the table and cannot be changed. Leave it out. Nothing was written",
     parameters=("column",),
 )
 INVALID_EXTRACT_BASE_FIELD_TYPE = ErrorCondition(
@@ -193,8 +197,8 @@ MERGE_MISSING_WHEN = ErrorCondition(
     "DELTA_MERGE_MISSING_WHEN",
     UnsupportedOperationError,
     "42601",
-    "the MERGE into {table} has no WHEN clause; say what happens to rows that match, or that do not. "
-    "Nothing was written",
+    "There must be at least one WHEN clause in a MERGE statement: the MERGE into {table} has no WHEN clause; say "
+    "what happens to rows that match, or that do not. Nothing was written",
 )
 MERGE_UNRESOLVED_EXPRESSION = ErrorCondition(
     "DELTA_MERGE_UNRESOLVED_EXPRESSION",
@@ -206,8 +210,8 @@ MERGE_UNRESOLVED_EXPRESSION = ErrorCondition(
     parameters=("column", "clause"),
 )
 MERGE_UNRESOLVED_NAME = MERGE_UNRESOLVED_EXPRESSION.also(
-    "Cannot resolve {column} in {clause} of the MERGE into {table}: {where} has no column {column}; {hint}. Nothing "
-    "was written",
+    "Cannot resolve {column} in {clause} given columns: in the MERGE into {table} {where} has no column "
+    "{column}; {hint}. Nothing was written",
     parameters=("column", "clause"),
 )
 MERGE_NEEDS_SPARK = ErrorCondition(
@@ -232,9 +236,9 @@ MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE = ErrorCondition(
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
     UnsupportedOperationError,
     "21506",
-    "Cannot perform Merge into {table} as multiple source rows matched and attempted to modify the same "
-    "target row, so that it is not known which one counts. Make the rows of the source unique by the "
-    "columns of the condition. Nothing was changed",
+    "Cannot perform Merge as multiple source rows matched and attempted to modify the same target row in the "
+    "Delta table {table} in possibly conflicting ways, so that it is not known which one counts. Make the rows "
+    "of the source unique by the columns of the condition. Nothing was changed",
     parameters=("usageReference",),
     family="operation",
 )
@@ -243,35 +247,41 @@ NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED = ErrorCondition(
     "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
     UnsupportedOperationError,
     "0AKDC",
-    INVALID_NON_DETERMINISTIC_EXPRESSIONS.text,
+    "Non-deterministic functions are not supported in the {clause} of {what} operation (condition = "
+    "{expression}): on {table} it holds an expression that is not deterministic; compute it in the source, or "
+    "before the command. Nothing was written",
     parameters=("expression",),
 )
 NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION = ErrorCondition(
     "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
     UnsupportedOperationError,
     "42601",
-    "the MERGE into {table} has a WHEN MATCHED clause without condition before another one, which would "
-    "never be reached; put it last. Nothing was written",
+    "When there are more than one MATCHED clauses in a MERGE statement, only the last MATCHED clause can omit "
+    "the condition: the MERGE into {table} has a WHEN MATCHED clause without condition before another one, which "
+    "would never be reached; put it last. Nothing was written",
 )
 NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION = ErrorCondition(
     "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
     UnsupportedOperationError,
     "42601",
-    "the MERGE into {table} has a WHEN NOT MATCHED BY SOURCE clause without condition before another "
-    "one, which would never be reached; put it last. Nothing was written",
+    "When there are more than one NOT MATCHED BY SOURCE clauses in a MERGE statement, only the last NOT MATCHED "
+    "BY SOURCE clause can omit the condition: the MERGE into {table} has a WHEN NOT MATCHED BY SOURCE clause "
+    "without condition before another one, which would never be reached; put it last. Nothing was written",
 )
 NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION = ErrorCondition(
     "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
     UnsupportedOperationError,
     "42601",
-    "the MERGE into {table} has a WHEN NOT MATCHED clause without condition before another one, which "
-    "would never be reached; put it last. Nothing was written",
+    "When there are more than one NOT MATCHED clauses in a MERGE statement, only the last NOT MATCHED clause can "
+    "omit the condition: the MERGE into {table} has a WHEN NOT MATCHED clause without condition before another "
+    "one, which would never be reached; put it last. Nothing was written",
 )
 UNSUPPORTED_EXPR_FOR_OPERATOR = ErrorCondition(
     "UNSUPPORTED_EXPR_FOR_OPERATOR",
     UnsupportedOperationError,
     "42K0E",
-    AGGREGATION_NOT_SUPPORTED.text,
+    "the {clause} of {what} on {table} holds an aggregate, a window function or a generator, which is not "
+    "computed row by row: {expression}. Nothing was written",
     parameters=("expression",),
 )
 UNSUPPORTED_GENERATOR = ErrorCondition("UNSUPPORTED_GENERATOR", UnsupportedOperationError, "42K0E")
@@ -279,32 +289,32 @@ UNSUPPORTED_NESTED_FIELD_IN_OPERATION = ErrorCondition(
     "DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
     SchemaError,
     "0AKDC",
-    "the {operation} of {table} gives a value for {column}: give one for the whole struct. Nothing was "
-    "written",
+    "Nested field is not supported in the {operation} (field = {column}): the {operation} of {table} gives a "
+    "value for {column}: give one for the whole struct. Nothing was written",
     parameters=("column",),
 )
 UNSUPPORTED_NESTED_FIELD_IN_UPDATE = ErrorCondition(
     "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
     SchemaError,
     "0A000",
-    "the {operation} of {table} assigns to {column}, but {struct} is of type {type}: assign a whole new "
-    "value to it. Nothing was written",
+    "Updating nested fields is only supported for StructType: the {operation} of {table} assigns to {column}, "
+    "but {struct} is of type {type}: assign a whole new value to it. Nothing was written",
     parameters=("column",),
 )
 UNSUPPORTED_SUBQUERY = ErrorCondition(
     "DELTA_UNSUPPORTED_SUBQUERY",
     UnsupportedOperationError,
     "0AKDC",
-    "the {clause} of {what} on {table} holds a subquery; join what it selects to the source of a merge: "
-    "{expression}. Nothing was written",
+    "Subqueries are not supported in the {clause} of {what} operation (condition = {expression}): on {table} it "
+    "holds a subquery; join what it selects to the source of a merge. Nothing was written",
     parameters=("expression",),
 )
 UPDATE_SCHEMA_MISMATCH_EXPRESSION = ErrorCondition(
     "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
     SchemaError,
     "42846",
-    "a value of type {sourceType} cannot be assigned to {column} of {table}, which is of type "
-    "{targetType}: {wrong}. Give all fields by their names, assign to single fields, or merge with "
-    "schema evolution. Nothing was written",
+    "Cannot cast {sourceType} to {targetType}. All nested columns must match: a value of type {sourceType} "
+    "cannot be assigned to {column} of {table}, which is of type {targetType}: {wrong}. Give all fields by their "
+    "names, assign to single fields, or merge with schema evolution. Nothing was written",
     parameters=("column", "sourceType", "targetType"),
 )

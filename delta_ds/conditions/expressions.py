@@ -39,27 +39,28 @@ FAILED_RECOGNIZE_PREDICATE = ErrorCondition(
     "DELTA_FAILED_RECOGNIZE_PREDICATE",
     PredicateError,
     "42601",
-    "Cannot recognize the predicate {predicate!r}: {reason}",
+    "Cannot recognize the predicate '{predicate}': {reason}",
     parameters=("predicate",),
 )
 CONDITION_WITHOUT_SQL = FAILED_RECOGNIZE_PREDICATE.also(
-    "{what} cannot be written as SQL by a client of Spark Connect; give the condition's text in the "
-    "option replaceWhere. Nothing was written",
+    "Cannot recognize the predicate '{what}': it cannot be written as SQL by a client of Spark Connect; give the "
+    "condition's text in the option replaceWhere. Nothing was written",
 )
 FAILED_RECOGNIZE_REPLACE_WHERE = FAILED_RECOGNIZE_PREDICATE.also(
-    "cannot recognise the predicate {text!r} of replaceWhere on {table}: {reason}",
+    "Cannot recognize the predicate '{text}' of replaceWhere on {table}: {reason}",
 )
 GENERATED_COLUMNS_EXPR_TYPE_MISMATCH = ErrorCondition(
     "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
     SchemaError,
     "42K09",
-    "{clause} is of type {expressionType}, but the column of type {columnType}: cast the expression to "
-    "it. Nothing was written",
+    "The expression type of the generated column {columnName} is {expressionType}, but the column type is "
+    "{columnType}: cast the expression to it, {clause}. Nothing was written",
     parameters=("columnName", "expressionType", "columnType"),
 )
 GENERATED_COLUMN_KEEPS_TYPE = GENERATED_COLUMNS_EXPR_TYPE_MISMATCH.also(
-    "generated column {column} of {table} ({expression}) is of type {type}, as its expression; it cannot "
-    "become {new}. Nothing was changed",
+    "The expression type of the generated column {column} is {expressionType}, but the column type is {columnType} "
+    "then: generated column {column} of {table} ({expression}) is of type {type}, as its expression; it cannot become "
+    "{new}. Nothing was changed",
     parameters=("column", "expression"),
 )
 INVALID_ARRAY_INDEX = ErrorCondition(

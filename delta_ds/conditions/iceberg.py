@@ -6,14 +6,16 @@ from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import UnsupportedOperationError
 
 _COMPAT = "DELTA_ICEBERG_COMPAT_VIOLATION"
+_FAILED = "The validation of IcebergCompatV{version} has failed. "
 _REORG = "REORG TABLE ... APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {version}))"
 
 COMPAT_DELETION_VECTORS_NOT_PURGED = ErrorCondition(
     f"{_COMPAT}.DELETION_VECTORS_NOT_PURGED",
     UnsupportedOperationError,
     "KD00E",
-    "{table} cannot have IcebergCompatV{version}: {files} of its files have deletion vectors, which readers of "
-    f"Iceberg would not see. Nothing was written; run {_REORG}, or REORG TABLE ... APPLY (PURGE) first",
+    f"{_FAILED}IcebergCompatV{{version}} requires Deletion Vectors to be completely purged from the table: {{table}} "
+    "cannot have IcebergCompatV{version}: {files} of its files have deletion vectors, which readers of Iceberg would "
+    f"not see. Nothing was written; run {_REORG}, or REORG TABLE ... APPLY (PURGE) first",
     parameters=("version", "files"),
     family="operation",
 )
@@ -21,8 +23,9 @@ COMPAT_DELETION_VECTORS_SHOULD_BE_DISABLED = ErrorCondition(
     f"{_COMPAT}.DELETION_VECTORS_SHOULD_BE_DISABLED",
     UnsupportedOperationError,
     "KD00E",
-    "{table} cannot have IcebergCompatV{version} together with delta.enableDeletionVectors = true. Nothing was "
-    f"written; set delta.enableDeletionVectors to false first, or run {_REORG}, which does all that is needed",
+    f"{_FAILED}IcebergCompatV{{version}} requires Deletion Vectors to be disabled on the table first: {{table}} "
+    "cannot have IcebergCompatV{version} together with delta.enableDeletionVectors = true. Nothing was written; set "
+    f"delta.enableDeletionVectors to false first, or run {_REORG}, which does all that is needed",
     parameters=("version",),
     family="operation",
 )
@@ -30,9 +33,10 @@ COMPAT_FILES_NOT_ICEBERG_COMPAT = ErrorCondition(
     f"{_COMPAT}.FILES_NOT_ICEBERG_COMPAT",
     UnsupportedOperationError,
     "KD00E",
+    f"{_FAILED}Enabling Uniform Iceberg with IcebergCompatV{{version}} requires all files to be iceberg compatible: "
     "{table} cannot have {wanted}: {addFilesWithoutTag} of the {addFilesCount} files of version {tableVersion} do not "
-    "comply with IcebergCompatV{version}, such as {path}: {reason}. Nothing was written; "
-    f"run {_REORG}, which rewrites them",
+    f"comply with IcebergCompatV{{version}}, such as {{path}}: {{reason}}. Nothing was written; run {_REORG}, which "
+    "rewrites them",
     parameters=("version", "tableVersion", "addFilesCount", "addFilesWithoutTag"),
     family="operation",
 )
@@ -58,9 +62,10 @@ COMPAT_REPLACE_TABLE_CHANGE_PARTITION_NAMES = ErrorCondition(
     f"{_COMPAT}.REPLACE_TABLE_CHANGE_PARTITION_NAMES",
     UnsupportedOperationError,
     "KD00E",
-    "{table} is partitioned by ({prevPartitionSpec:list}) and cannot become partitioned by ({newPartitionSpec:list}): "
-    "with IcebergCompatV{version} the partition columns of a partitioned table keep their names. Nothing was "
-    "written; make a new table, or one without IcebergCompat",
+    f"{_FAILED}IcebergCompatV{{version}} doesn't support replacing partitioned tables with a differently-named "
+    "partition spec: {table} is partitioned by ({prevPartitionSpec:list}) and cannot become partitioned by "
+    "({newPartitionSpec:list}): with IcebergCompatV{version} the partition columns of a partitioned table keep "
+    "their names. Nothing was written; make a new table, or one without IcebergCompat",
     parameters=("version", "prevPartitionSpec", "newPartitionSpec"),
     family="operation",
 )
@@ -68,8 +73,8 @@ COMPAT_UNSUPPORTED_DATA_TYPE = ErrorCondition(
     f"{_COMPAT}.UNSUPPORTED_DATA_TYPE",
     UnsupportedOperationError,
     "KD00E",
-    "{table} cannot have column {column} of type {dataType}: IcebergCompatV{version} does not support it. "
-    "Nothing was written",
+    f"{_FAILED}IcebergCompatV{{version}} does not support the data type {{dataType}} in your schema: {{table}} "
+    "cannot have column {column} of type {dataType}: IcebergCompatV{version} does not support it. Nothing was written",
     parameters=("version", "dataType", "schema"),
     family="operation",
 )
@@ -77,8 +82,9 @@ COMPAT_UNSUPPORTED_PARTITION_DATA_TYPE = ErrorCondition(
     f"{_COMPAT}.UNSUPPORTED_PARTITION_DATA_TYPE",
     UnsupportedOperationError,
     "KD00E",
-    "{table} cannot be partitioned by {column} of type {dataType}: IcebergCompatV{version} does not support it. "
-    "Nothing was written",
+    f"{_FAILED}IcebergCompatV{{version}} does not support the data type {{dataType}} for partition columns in your "
+    "schema: {table} cannot be partitioned by {column} of type {dataType}: IcebergCompatV{version} does not support "
+    "it. Nothing was written",
     parameters=("version", "dataType", "schema"),
     family="operation",
 )
@@ -86,8 +92,9 @@ COMPAT_UNSUPPORTED_TYPE_WIDENING = ErrorCondition(
     f"{_COMPAT}.UNSUPPORTED_TYPE_WIDENING",
     UnsupportedOperationError,
     "KD00E",
-    "{table}: field {fieldPath} was changed from {prevType} to {newType}, a change that Iceberg does not support; it "
-    "is incompatible with IcebergCompatV{version}. Nothing was written",
+    f"{_FAILED}IcebergCompatV{{version}} is incompatible with a type change applied to this table: {{table}}: field "
+    "{fieldPath} was changed from {prevType} to {newType}, a change that Iceberg does not support; it is "
+    "incompatible with IcebergCompatV{version}. Nothing was written",
     parameters=("version", "fieldPath", "prevType", "newType"),
     family="operation",
 )
@@ -95,8 +102,9 @@ COMPAT_VERSION_MUTUAL_EXCLUSIVE = ErrorCondition(
     f"{_COMPAT}.VERSION_MUTUAL_EXCLUSIVE",
     UnsupportedOperationError,
     "KD00E",
-    "{table} cannot have both IcebergCompatV1 and IcebergCompatV2: set the property of the other one to false in the "
-    "same command. Nothing was written",
+    f"{_FAILED}Only one IcebergCompat version can be enabled, please explicitly disable all other IcebergCompat "
+    "versions that are not needed: {table} cannot have both IcebergCompatV1 and IcebergCompatV2: set the property of "
+    "the other one to false in the same command. Nothing was written",
     parameters=("version",),
     family="operation",
 )
@@ -104,8 +112,9 @@ COMPAT_WRONG_REQUIRED_TABLE_PROPERTY = ErrorCondition(
     f"{_COMPAT}.WRONG_REQUIRED_TABLE_PROPERTY",
     UnsupportedOperationError,
     "KD00E",
-    "{table} cannot have IcebergCompatV{version} with '{key}' = '{actualValue}'. Nothing was written; set it to "
-    f"'{{requiredValue}}', which on a table with rows is done first, or run {_REORG}",
+    f"{_FAILED}IcebergCompatV{{version}} requires table property '{{key}}' to be set to '{{requiredValue}}'. Current "
+    "value: '{actualValue}'. {table} cannot have IcebergCompatV{version} with '{key}' = '{actualValue}'. Nothing was "
+    f"written; set it to '{{requiredValue}}', which on a table with rows is done first, or run {_REORG}",
     parameters=("version", "key", "requiredValue", "actualValue"),
     family="operation",
 )
@@ -113,8 +122,8 @@ MISSING_ICEBERG_CLASS = ErrorCondition(
     "DELTA_MISSING_ICEBERG_CLASS",
     UnsupportedOperationError,
     "56038",
-    "the metadata of Iceberg for {table} is written by the package pyiceberg, which cannot be imported ({reason}). "
-    "Nothing was written; pip install 'delta-ds[iceberg]'",
+    "Iceberg class was not found: the metadata of Iceberg for {table} is written by the package pyiceberg, which "
+    "cannot be imported ({reason}). Nothing was written; pip install 'delta-ds[iceberg]'",
     parameters=("table",),
     family="operation",
 )
@@ -137,7 +146,8 @@ UNIVERSAL_FORMAT_CONVERSION_FAILED = ErrorCondition(
     "DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
     UnsupportedOperationError,
     "KD00E",
-    "version {version} of {table} cannot be described in the metadata of {format}: {message}",
+    "Failed to convert the table version {version} to the universal format {format}: version {version} of "
+    "{table} cannot be described in the metadata of {format}: {message}",
     parameters=("version", "format", "message"),
     family="operation",
 )
@@ -145,7 +155,8 @@ COMPAT_VERSION_NOT_SUPPORTED = ErrorCondition(
     f"{_COMPAT}.COMPAT_VERSION_NOT_SUPPORTED",
     UnsupportedOperationError,
     "KD00E",
-    "{table} cannot be upgraded to ICEBERG_COMPAT_VERSION = {version}: 1 and 2 are supported. Nothing was written",
+    f"{_FAILED}IcebergCompatVersion = {{version}} is not supported: {{table}} cannot be upgraded to "
+    "ICEBERG_COMPAT_VERSION = {version}: 1 and 2 are supported. Nothing was written",
     parameters=("version", "maxVersion"),
     family="operation",
 )

@@ -17,27 +17,28 @@ CLUSTER_BY_WITH_PARTITIONED_BY = ErrorCondition(
     "DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
     UnsupportedOperationError,
     "42613",
-    "{table} would have both partitions ({partition_columns:list}) and clustering ({columns:list}); "
-    "choose one. Nothing was written",
+    "Clustering and partitioning cannot both be specified: {table} would have both partitions "
+    "({partition_columns:list}) and clustering ({columns:list}); choose one. Nothing was written",
 )
 CLUSTER_BY_WITH_PARTITION_BY_OPTION = CLUSTER_BY_WITH_PARTITIONED_BY.also(
-    "'partitionBy' and 'clusterBy' exclude each other: a clustered table has no partitions",
+    "Clustering and partitioning cannot both be specified: 'partitionBy' and 'clusterBy' exclude each other: a "
+    "clustered table has no partitions",
     error=InvalidOptionError,
 )
 CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE = ErrorCondition(
     "DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
     UnsupportedOperationError,
     "42000",
-    "the clustered table {table} cannot be replaced by one with partitions ({partition_columns:list}): its protocol "
-    "keeps clustering, which excludes partitions. Drop the table first, or replace it by one that is clustered. "
-    "Nothing was written",
+    "Replacing a clustered Delta table with a partitioned table is not allowed: the clustered table {table} "
+    "cannot be replaced by one with partitions ({partition_columns:list}): its protocol keeps clustering, which "
+    "excludes partitions. Drop the table first, or replace it by one that is clustered. Nothing was written",
 )
 INCOMPATIBLE_DATAFRAME_OPTIONS = ErrorCondition(
     "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
     InvalidOptionError,
     "42613",
-    "the option {firstDeltaOption!r} cannot be combined with {secondDeltaOption!r}; leave out one of them. Nothing was "
-    "written",
+    "The `{firstDeltaOption}` option cannot be used with the `{secondDeltaOption}` option for Delta tables; "
+    "leave out one of them. Nothing was written",
     parameters=("firstDeltaOption", "secondDeltaOption"),
     family="argument",
 )
@@ -52,30 +53,39 @@ INVALID_CONF_VALUE_TYPE_MISMATCH = ErrorCondition(
 INVALID_CONF_VALUE = INVALID_CONF_VALUE_TYPE_MISMATCH.also(
     "{setting} is {value!r}: {reason}",
 )
+INVALID_AUTO_COMPACT_TYPE = ErrorCondition(
+    "DELTA_INVALID_AUTO_COMPACT_TYPE",
+    InvalidOptionError,
+    "22023",
+    "Invalid auto-compact type: {value}. spark.databricks.delta.autoCompact.enabled is true or false",
+    parameters=("value",),
+    family="argument",
+)
 INVALID_IDEMPOTENT_WRITES_OPTIONS = ErrorCondition(
     "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
     InvalidOptionError,
     "42616",
-    "an idempotent write needs both 'txnAppId' and 'txnVersion'",
+    "Invalid options for idempotent Dataframe writes: an idempotent write needs both 'txnAppId' and 'txnVersion'",
     parameters=("reason",),
     family="argument",
 )
 INVALID_IDEMPOTENT_WRITES_SETTINGS = INVALID_IDEMPOTENT_WRITES_OPTIONS.also(
-    "spark.databricks.delta.write.txnAppId and spark.databricks.delta.write.txnVersion go together, and "
-    "the version is a whole number that is not negative; they are {app_id!r} and {version!r}. Nothing "
-    "was written",
+    "Invalid options for idempotent Dataframe writes: spark.databricks.delta.write.txnAppId and "
+    "spark.databricks.delta.write.txnVersion go together, and the version is a whole number that is not "
+    "negative; they are {app_id!r} and {version!r}. Nothing was written",
 )
 INVALID_TIMESTAMP_FORMAT = ErrorCondition(
     "DELTA_INVALID_TIMESTAMP_FORMAT",
     InvalidOptionError,
     "22007",
-    "the path ends in @{moment}, which is not a moment of the form yyyyMMddHHmmssSSS",
+    "The provided timestamp {moment} does not match the expected syntax yyyyMMddHHmmssSSS: the path ends in @{moment}",
 )
 MULTIPLE_CDC_BOUNDARY = ErrorCondition(
     "DELTA_MULTIPLE_CDC_BOUNDARY",
     InvalidOptionError,
     "42614",
-    "give either '{end}Version' or '{end}Timestamp' for a change feed, not both",
+    "Multiple {end} arguments provided for CDC read: give either '{end}Version' or '{end}Timestamp' for a change "
+    "feed, not both",
 )
 NET_CHANGES_KIND = ErrorCondition(
     "DELTA_NET_CHANGES_KIND",
@@ -100,21 +110,25 @@ NO_START_FOR_CDC_READ = ErrorCondition(
     "DELTA_NO_START_FOR_CDC_READ",
     ChangeDataError,
     "42601",
-    "reading the changes of {table} needs startingVersion or startingTimestamp",
+    "No startingVersion or startingTimestamp provided for CDC read: reading the changes of {table} needs "
+    "startingVersion or startingTimestamp",
 )
 NO_START_OPTION_FOR_CDC_READ = NO_START_FOR_CDC_READ.also(
-    "a change feed needs 'startingVersion' or 'startingTimestamp'",
+    "No startingVersion or startingTimestamp provided for CDC read: a change feed needs 'startingVersion' or "
+    "'startingTimestamp'",
     error=InvalidOptionError,
 )
 ONEOF_IN_TIMETRAVEL = ErrorCondition(
     "DELTA_ONEOF_IN_TIMETRAVEL",
     InvalidOptionError,
     "42601",
-    "give either 'versionAsOf' or 'timestampAsOf', not both",
+    "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel: give either 'versionAsOf' or "
+    "'timestampAsOf', not both",
     family="argument",
 )
 ONEOF_IN_RESTORE = ONEOF_IN_TIMETRAVEL.also(
-    "give either a version or a timestamp to restore {table} to. Nothing was written",
+    "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel: give either a version or a "
+    "timestamp to restore {table} to. Nothing was written",
 )
 REGEX_OPT_SYNTAX_ERROR = ErrorCondition(
     "DELTA_REGEX_OPT_SYNTAX_ERROR",
@@ -126,23 +140,25 @@ REPLACE_WHERE_IN_OVERWRITE = ErrorCondition(
     "DELTA_REPLACE_WHERE_IN_OVERWRITE",
     InvalidOptionError,
     "42613",
-    "the option replaceWhere cannot be combined with overwrite(condition), which names what is replaced; leave one "
-    "of them out. Nothing was written",
+    "You can't use replaceWhere in conjunction with an overwrite by filter: the option replaceWhere cannot be "
+    "combined with overwrite(condition), which names what is replaced; leave one of them out. Nothing was written",
     family="argument",
 )
 REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE = ErrorCondition(
     "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
     InvalidOptionError,
     "42613",
-    "'replaceWhere' and partitionOverwriteMode=dynamic exclude each other: both name what to replace. Give one of "
-    "them",
+    "A 'replaceWhere' expression and 'partitionOverwriteMode'='dynamic' cannot both be set in the "
+    "DataFrameWriter options: 'replaceWhere' and partitionOverwriteMode=dynamic exclude each other: both name "
+    "what to replace. Give one of them",
     family="argument",
 )
 STARTING_VERSION_AND_TIMESTAMP_BOTH_SET = ErrorCondition(
     "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
     InvalidOptionError,
     "42613",
-    "give either 'startingVersion' or 'startingTimestamp', not both",
+    "Please either provide 'startingVersion' or 'startingTimestamp': give either 'startingVersion' or "
+    "'startingTimestamp', not both",
     family="argument",
 )
 TIMESTAMP_INVALID = ErrorCondition(
@@ -164,15 +180,17 @@ UNSUPPORTED_OUTPUT_MODE = ErrorCondition(
     "DELTA_UNSUPPORTED_OUTPUT_MODE",
     UnsupportedOperationError,
     "0AKDC",
-    "a table does not support output mode {mode!r}: rows that change cannot be told from new ones. Use "
-    "foreachBatch with DeltaTable.merge, or the modes append and complete",
+    "Data source pydelta does not support {mode} output mode: a table does not support output mode {mode!r}: "
+    "rows that change cannot be told from new ones. Use foreachBatch with DeltaTable.merge, or the modes append "
+    "and complete",
     parameters=("mode",),
 )
 UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS = ErrorCondition(
     "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
     InvalidOptionError,
     "42613",
-    "the path ends in a version or moment, and an option names one as well; give one of them",
+    "Cannot specify time travel in multiple formats: the path ends in a version or moment, and an option names "
+    "one as well; give one of them",
 )
 UNSUPPORTED_TIME_TRAVEL_VIEWS = ErrorCondition(
     "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
@@ -180,14 +198,16 @@ UNSUPPORTED_TIME_TRAVEL_VIEWS = ErrorCondition(
     "0AKDC",
 )
 UNSUPPORTED_TIME_TRAVEL_OF_CHANGES = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
-    "a change feed cannot travel in time: use startingVersion and endingVersion (or the timestamps) instead of "
-    "versionAsOf and timestampAsOf",
+    "Cannot time travel views, subqueries, streams or change data feed queries: a change feed cannot travel in "
+    "time: use startingVersion and endingVersion (or the timestamps) instead of versionAsOf and timestampAsOf",
 )
 UNSUPPORTED_TIME_TRAVEL_BY_PATH = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
-    "the path ends in a version or moment, but a change feed cannot travel in time",
+    "Cannot time travel views, subqueries, streams or change data feed queries: the path ends in a version or "
+    "moment, but a change feed cannot travel in time",
 )
 UNSUPPORTED_TIME_TRAVEL_OF_STREAM = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
-    "a stream cannot travel in time, so it does not accept {travels!r}: use startingVersion or startingTimestamp",
+    "Cannot time travel views, subqueries, streams or change data feed queries: a stream cannot travel in time, "
+    "so it does not accept {travels!r}: use startingVersion or startingTimestamp",
 )
 
 
@@ -195,36 +215,39 @@ CLUSTERING_COLUMNS_MISMATCH = ErrorCondition(
     "DELTA_CLUSTERING_COLUMNS_MISMATCH",
     InvalidOptionError,
     "42P10",
-    "{table} is clustered by {now}, not by {cluster_by}. Use DeltaTable.forPath(...).clusterBy(...)",
+    "The provided clustering columns do not match the existing table's: {table} is clustered by {now}, not by "
+    "{cluster_by}. Use DeltaTable.forPath(...).clusterBy(...)",
 )
 DATA_CHANGE_FALSE = ErrorCondition(
     "DELTA_DATA_CHANGE_FALSE",
     UnsupportedOperationError,
     "0AKDE",
-    "dataChange=false only rearranges the rows of {table}; it cannot change its schema or partitioning",
+    "Cannot change table metadata because the 'dataChange' option is set to false: dataChange=false only "
+    "rearranges the rows of {table}; it cannot change its schema or partitioning",
 )
 DATA_CHANGE_FALSE_OF_NEW_TABLE = DATA_CHANGE_FALSE.also(
-    "the write creates a new table at {table}, so dataChange=false makes no sense: there are no rows to rearrange. "
-    "Leave the option out",
+    "Cannot change table metadata because the 'dataChange' option is set to false: the write creates a new table "
+    "at {table}, so dataChange=false makes no sense: there are no rows to rearrange. Leave the option out",
 )
 NON_PARTITION_COLUMN_REFERENCE = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_REFERENCE",
     PredicateError,
     "42P10",
-    "Predicate references non-partition column {columnName!r}. Only the partition columns may be referenced: "
+    "Predicate references non-partition column '{columnName}'. Only the partition columns may be referenced: "
     "[{columnList:list}]. Nothing was written to {table}",
     parameters=("columnName", "columnList"),
 )
 NON_PARTITION_COLUMN_IN_REPLACE_WHERE = NON_PARTITION_COLUMN_REFERENCE.also(
-    "Predicate references non-partition column {columnName!r}. Only those of {table} may be referenced: "
-    "{partition_columns}, as spark.databricks.delta.replaceWhere.dataColumns.enabled is false. Nothing "
-    "was written",
+    "Predicate references non-partition column '{columnName}'. Only the partition columns may be referenced: "
+    "[{columnList:list}] of {table}, as spark.databricks.delta.replaceWhere.dataColumns.enabled is false. "
+    "Nothing was written",
     parameters=("columnName", "columnList"),
 )
 DYNAMIC_PARTITION_OVERWRITE_DISABLED = ErrorCondition(
     "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
     InvalidOptionError,
     "0A000",
+    "Dynamic partition overwrite mode is specified by session config or write options, but it is disabled: "
     "partitionOverwriteMode=dynamic is said by the session, the options or the call of the write to {table}, and "
     "disabled by {setting}=false: set that to true, or partitionOverwriteMode to static, by which an overwrite "
     "replaces the whole table. Nothing was written",
@@ -234,8 +257,8 @@ OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE = ErrorCondition(
     "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
     InvalidOptionError,
     "42613",
-    "'overwriteSchema' replaces all of {table} and cannot be combined with "
-    "partitionOverwriteMode=dynamic; leave out one of them",
+    "'overwriteSchema' cannot be used in dynamic partition overwrite mode: 'overwriteSchema' replaces all of "
+    "{table} and cannot be combined with partitionOverwriteMode=dynamic; leave out one of them",
     family="argument",
 )
 PATH_EXISTS = ErrorCondition(
@@ -269,6 +292,7 @@ REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET = ErrorCondition(
     "DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
     InvalidOptionError,
     "42613",
+    "'replaceWhere' cannot be used with data filters when 'dataChange' is set to false. Filters: {text}. "
     "dataChange=false can only be combined with a replaceWhere on partition columns, not with {text!r} on {table}",
 )
 
@@ -278,25 +302,27 @@ DYNAMIC_PARTITION_OVERWRITE_WITH_REPLACE_ON_OR_USING = ErrorCondition(
     "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
     InvalidOptionError,
     "42613",
-    "'partitionOverwriteMode' cannot be combined with 'replaceOn' or 'replaceUsing', nor can overwritePartitions(): "
-    "each says what is replaced. Leave out one of them. Nothing was written",
+    "Dynamic partition overwrite is incompatible with the `replaceOn`/`replaceUsing` option: "
+    "'partitionOverwriteMode' cannot be combined with 'replaceOn' or 'replaceUsing', nor can "
+    "overwritePartitions(): each says what is replaced. Leave out one of them. Nothing was written",
     family="argument",
 )
 OVERWRITE_BY_FILTER_WITH_REPLACE_ON_OR_USING = ErrorCondition(
     "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
     InvalidOptionError,
     "42613",
-    "'replaceWhere', or the condition of overwrite(...), cannot be combined with 'replaceOn' or 'replaceUsing': each "
-    "says what is replaced. Leave out one of them. Nothing was written",
+    "Overwrite by filter is incompatible with the `replaceOn`/`replaceUsing` option: 'replaceWhere', or the "
+    "condition of overwrite(...), cannot be combined with 'replaceOn' or 'replaceUsing': each says what is "
+    "replaced. Leave out one of them. Nothing was written",
     family="argument",
 )
 REPLACE_ON_AMBIGUOUS = ErrorCondition(
     "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
     SchemaError,
     "42702",
-    "in the condition of replaceOn, {text!r}, {columnNames} may be a column of {table} or of the rows. Give the table "
-    "a name by the option 'targetAlias' and the rows one by df.alias(...), and write it before the column. Nothing was "
-    "written",
+    "Column(s) {columnNames} are ambiguous in the condition of INSERT REPLACE ON: in the condition of replaceOn, "
+    "{text!r}, {columnNames} may be a column of {table} or of the rows. Give the table a name by the option "
+    "'targetAlias' and the rows one by df.alias(...), and write it before the column. Nothing was written",
     parameters=("columnNames",),
 )
 REPLACE_ON_OR_USING_MISMATCH = ErrorCondition(
@@ -319,16 +345,18 @@ REPLACE_ON_OR_USING_OF_NEW_TABLE = ErrorCondition(
     "DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING",
     InvalidOptionError,
     "42000",
-    "'replaceOn' and 'replaceUsing' replace rows of a table that stays; create(), replace() and createOrReplace() make "
-    "one. Leave out the option. Nothing was written",
+    "DataFrame Writer V2 create()/replace()/createOrReplace() cannot be used with the `replaceOn` or "
+    "`replaceUsing` option for Delta tables: 'replaceOn' and 'replaceUsing' replace rows of a table that stays; "
+    "create(), replace() and createOrReplace() make one. Leave out the option. Nothing was written",
     family="argument",
 )
 REPLACE_ON_UNRESOLVED = ErrorCondition(
     "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION",
     SchemaError,
     "42703",
-    "the condition of replaceOn, {text!r}, cannot be resolved: neither {table} nor the rows have {columnNames}. The "
-    "table has {table_columns:list}; the rows have {row_columns:list}. Nothing was written",
+    "Column(s) {columnNames} cannot be resolved in the condition of INSERT REPLACE ON: the condition of "
+    "replaceOn, {text!r}, cannot be resolved: neither {table} nor the rows have {columnNames}. The table has "
+    "{table_columns:list}; the rows have {row_columns:list}. Nothing was written",
     parameters=("columnNames",),
 )
 REPLACE_USING_MISALIGNED = ErrorCondition(
@@ -343,7 +371,7 @@ REPLACE_USING_UNRESOLVED = ErrorCondition(
     "UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
     SchemaError,
     "42703",
-    "column {colName} of replaceUsing cannot be resolved in the {relationType}, {table}. Did you mean one of the "
-    "following? [{suggestion:list}]. Nothing was written",
+    "Column {colName} cannot be resolved in {relationType}. Did you mean one of the following? "
+    "[{suggestion:list}]: it is a column of replaceUsing on {table}. Nothing was written",
     parameters=("colName", "relationType", "suggestion"),
 )

@@ -18,30 +18,34 @@ CANNOT_MODIFY_TABLE_PROPERTY = ErrorCondition(
     "DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
     InvalidOptionError,
     "42939",
-    "table property {property} cannot be set: it {reason}",
+    "The Delta table configuration {property} cannot be specified by the user: table property {property} cannot "
+    "be set: it {reason}",
     parameters=("property",),
     family="operation",
 )
 VARIANT_SHREDDING_NOT_WRITTEN = CANNOT_MODIFY_TABLE_PROPERTY.also(
-    "delta.enableVariantShredding cannot be turned on for {table}: this version of delta_ds stores "
-    "variants whole. Tables that have it are read and written. Nothing was written",
+    "The Delta table configuration delta.enableVariantShredding cannot be specified by the user: "
+    "delta.enableVariantShredding cannot be turned on for {table}: this version of delta_ds stores variants "
+    "whole. Tables that have it are read and written. Nothing was written",
     parameters=("property",),
 )
 FEATURE_PROPERTY_NOT_UNSET = CANNOT_MODIFY_TABLE_PROPERTY.also(
-    "table property {property} cannot be unset: it is a table feature: use dropFeatureSupport. Nothing "
-    "was written",
+    "The Delta table configuration {property} cannot be specified by the user: table property {property} cannot "
+    "be unset: it is a table feature: use dropFeatureSupport. Nothing was written",
     parameters=("property",),
 )
 ENGINE_PROPERTY_NOT_UNSET = CANNOT_MODIFY_TABLE_PROPERTY.also(
-    "table property {property} cannot be unset: it is kept by the engine. Nothing was written",
+    "The Delta table configuration {property} cannot be specified by the user: table property {property} cannot "
+    "be unset: it is kept by the engine. Nothing was written",
     parameters=("property",),
 )
 FEATURES_PROTOCOL_METADATA_MISMATCH = ErrorCondition(
     "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
     UnsupportedFeatureError,
     "KD004",
-    "table {table}: its metadata or protocol needs the table feature(s) {missing:list}, which the protocol does not "
-    "list; the writer of the table must repair the protocol action",
+    "Unable to operate on this table because the following table features are enabled in metadata but not listed "
+    "in protocol: {missing:list}. Table {table}: its metadata or protocol needs the table feature(s) "
+    "{missing:list}, which the protocol does not list; the writer of the table must repair the protocol action",
     parameters=("table", "missing"),
     family="state",
 )
@@ -49,24 +53,26 @@ GEOSPATIAL_NOT_SUPPORTED = ErrorCondition(
     "DELTA_GEOSPATIAL_NOT_SUPPORTED",
     UnsupportedFeatureError,
     "0AKDC",
-    "table {table} has geospatial columns (table feature geospatial), which delta_ds cannot read",
+    "Geospatial types are not supported in this version of Delta Lake: table {table} has geospatial columns "
+    "(table feature geospatial), which delta_ds cannot read",
     parameters=("table",),
     family="operation",
 )
 GEOSPATIAL_COLUMN = GEOSPATIAL_NOT_SUPPORTED.also(
-    "column {column} has the type {type!r}: geometry and geography are not supported by delta_ds",
+    "Geospatial types are not supported in this version of Delta Lake: column {column} has the type {type!r}: "
+    "geometry and geography are not supported by delta_ds",
 )
 INVALID_PROTOCOL_VERSION = ErrorCondition(
     "DELTA_INVALID_PROTOCOL_VERSION",
     UnsupportedFeatureError,
     "KD004",
-    "there is no protocol with reader version {reader} and writer version {writer}: readers have 1 to 3, "
-    "writers 1 to 7",
+    "Unsupported Delta protocol version: there is no protocol with reader version {reader} and writer version "
+    "{writer}: readers have 1 to 3, writers 1 to 7",
     parameters=("reader", "writer"),
     family="state",
 )
 INVALID_PROTOCOL_OF_TABLE = INVALID_PROTOCOL_VERSION.also(
-    "{message}",
+    "Unsupported Delta protocol version: {message}",
     parameters=("table", "reader", "writer"),
 )
 PROTOCOL_ABSENT = INVALID_PROTOCOL_VERSION.also(
@@ -78,9 +84,9 @@ PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED = ErrorCondition(
     "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
     UnsupportedFeatureError,
     "KD00G",
-    "table {path} is managed by a catalog (table feature catalogManaged): only the catalog knows its "
-    "commits, so it cannot be read by path. Name the catalog by the storage option commitCoordinator, or read "
-    "the table by name with an engine that asks the catalog",
+    "Path-based access is not allowed for Catalog-Managed table: {path}. Table {path} is managed by a catalog (table "
+    "feature catalogManaged): only the catalog knows its commits, so it cannot be read by path. Name the catalog by "
+    "the storage option commitCoordinator, or read the table by name with an engine that asks the catalog",
     parameters=("path",),
     family="state",
 )
@@ -88,7 +94,8 @@ READ_FEATURE_PROTOCOL_REQUIRES_WRITE = ErrorCondition(
     "DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
     UnsupportedFeatureError,
     "KD004",
-    "reader version {reader} requires writer version 7, not {writer}",
+    "Unable to upgrade only the reader protocol version to use table features. Writer protocol version must be "
+    "at least 7 to proceed: reader version {reader} requires writer version 7, not {writer}",
     parameters=("reader", "writer"),
     family="state",
 )
@@ -108,9 +115,9 @@ UNSUPPORTED_FEATURES_FOR_WRITE = ErrorCondition(
     "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
     UnsupportedFeatureError,
     "56038",
-    "table {tableNameOrPath} requires writer table feature(s) that this version of delta_ds does not "
-    "support: {unsupported:list}. It can be read; nothing was written. Upgrade delta_ds, or write with "
-    "an engine that supports them",
+    'Unsupported Delta write feature: table "{tableNameOrPath}" requires writer table feature(s) that are '
+    'unsupported by delta_ds "{deltaVersion}": {unsupported:list}. It can be read; nothing was written. Upgrade '
+    "delta_ds, or write with an engine that supports them",
     parameters=("tableNameOrPath", "unsupported", "deltaVersion"),
     family="state",
 )
@@ -123,16 +130,17 @@ VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED = ErrorCondition(
     family="state",
 )
 UPKEEP_PROPERTY_UNREADABLE = VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.also(
-    "version {version} of {table} has the table property {property} with the value {value!r}: {reason}. Writers do "
-    "not know how to keep up its log. Unset the property (ALTER TABLE ... UNSET TBLPROPERTIES, unset_properties), or "
-    "set another value, before anything else is written. Nothing was written",
+    "The validation of the properties of table {table} has been violated: version {version} of {table} has the "
+    "table property {property} with the value {value!r}: {reason}. Writers do not know how to keep up its log. "
+    "Unset the property (ALTER TABLE ... UNSET TBLPROPERTIES, unset_properties), or set another value, before "
+    "anything else is written. Nothing was written",
     parameters=("property", "value"),
 )
 INVALID_INTERVAL = ErrorCondition(
     "DELTA_INVALID_INTERVAL",
     InvalidOptionError,
     "22006",
-    "invalid value {value!r} for table property {property}: {reason}",
+    "{value} is not a valid INTERVAL: invalid value {value!r} for table property {property}: {reason}",
     parameters=("property", "value"),
     family="argument",
 )
@@ -153,7 +161,8 @@ LOG_FILE_NOT_FOUND = ErrorCondition(
     "DELTA_LOG_FILE_NOT_FOUND",
     LogError,
     "42K03",
-    "could not find any commit file for version {wanted} of {table}: its checkpoint is there, but the "
+    "Unable to retrieve the delta log files to construct table version {wanted} starting from checkpoint version "
+    "{checkpoint}: could not find any commit file for version {wanted} of {table}: its checkpoint is there, but the "
     "commit itself was deleted; read a newer version",
     family="state",
 )
@@ -162,23 +171,26 @@ CHECKPOINT_NOT_FOUND_AGAIN = LOG_FILE_NOT_FOUND.also(
     "more, so that the statistics of its files cannot be read: {reason}. Read the table again, or a newer version",
 )
 LOG_FILE_OF_CHANGES_NOT_FOUND = LOG_FILE_NOT_FOUND.also(
-    "the log file of version {version} of {table} is gone, so changes from version {start} cannot be "
-    "read; the first version left is {earliest}",
+    "Unable to retrieve the delta log files to construct table version {version}: the log file of version {version} "
+    "of {table} is gone, so changes from version {start} cannot be read; the first version left is {earliest}",
     error=ChangeDataError,
 )
 MISSING_COMMIT_INFO = ErrorCondition(
     "DELTA_MISSING_COMMIT_INFO",
     CorruptLogFileError,
     "KD004",
-    "version {version} of {table} has no inCommitTimestamp in its commitInfo, although in-commit "
-    "timestamps are enabled",
+    "This table has the feature inCommitTimestamp enabled which requires the presence of the CommitInfo action "
+    "in every commit. However, the CommitInfo action is missing from commit version {version}: version {version} "
+    "of {table} has no inCommitTimestamp in its commitInfo, although in-commit timestamps are enabled",
     family="state",
 )
 MISSING_COMMIT_TIMESTAMP = ErrorCondition(
     "DELTA_MISSING_COMMIT_TIMESTAMP",
     CorruptLogFileError,
     "KD004",
-    MISSING_COMMIT_INFO.text,
+    "This table has the feature inCommitTimestamp enabled which requires the presence of commitTimestamp in the "
+    "CommitInfo action. However, this field has not been set in commit version {version}: version {version} of "
+    "{table} has no inCommitTimestamp in its commitInfo, although in-commit timestamps are enabled",
     family="state",
 )
 MISSING_PART_COLUMN = ErrorCondition(
@@ -191,8 +203,8 @@ TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION = ErrorCondition(
     "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
     TimestampOutOfRangeError,
     "42816",
-    "The timestamp {userTimestamp} is before the earliest version of {table} that can be reached, "
-    "committed at {commitTs}. Use a timestamp at or after {commitTs}",
+    "The provided timestamp ({userTimestamp}) is before the earliest version available to this table "
+    "({commitTs}). Please use a timestamp after {timestampString}: earlier versions of {table} cannot be reached",
     parameters=("userTimestamp", "commitTs", "timestampString"),
 )
 UNSUPPORTED_FORMAT = ErrorCondition(

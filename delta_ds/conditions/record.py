@@ -225,30 +225,30 @@ MISSING_CHANGE_DATA = ErrorCondition("DELTA_MISSING_CHANGE_DATA", ChangeDataErro
 NOT_EXPECTED_TYPE = ErrorCondition("NOT_EXPECTED_TYPE", InvalidArgumentError, "42K09", family="type")
 OPERATION_NOT_ALLOWED = ErrorCondition("DELTA_OPERATION_NOT_ALLOWED", UnsupportedOperationError, "0AKDC")
 CREATE_BY_NAME_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
-    "a table cannot be created by the name {identifier!r}: the catalog would have to know the format. "
-    "Give its path with .location(...), and a name of a session with createOrReplaceTempView",
+    "Operation not allowed: a table cannot be created by the name {identifier!r}: the catalog would have to know "
+    "the format. Give its path with .location(...), and a name of a session with createOrReplaceTempView",
 )
 PARTITION_BY_EXPRESSION_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
-    "a table cannot be partitioned by the expression {column}, only by columns: add a generated column "
-    "for it and name that. Nothing was written",
+    "Operation not allowed: a table cannot be partitioned by the expression {column}, only by columns: add a "
+    "generated column for it and name that. Nothing was written",
 )
 CREATE_IN_CATALOG_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
-    "{what} cannot be made in a catalog: Spark does not hand its location to pydelta. Use the name "
-    "pydelta.`/path/of/the/table` or df.write.format('pydelta').save(path), and for a short name "
+    "Operation not allowed: {what} cannot be made in a catalog: Spark does not hand its location to pydelta. Use "
+    "the name pydelta.`/path/of/the/table` or df.write.format('pydelta').save(path), and for a short name "
     "spark.read.format('pydelta').load(path).createOrReplaceTempView(name). Nothing was written",
 )
 CONVERT_STREAM_OUTPUT_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
-    "{path} was written by a streaming file sink, whose log in _spark_metadata says which files count. "
-    "Nothing was written; read the folder with Spark and write it to a new table",
+    "Operation not allowed: {path} was written by a streaming file sink, whose log in _spark_metadata says which "
+    "files count. Nothing was written; read the folder with Spark and write it to a new table",
     parameters=("path",),
 )
 NESTED_DEFAULT_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
-    "{column} of {table} cannot have a default, only top-level columns can. Nothing was changed",
+    "Operation not allowed: {column} of {table} cannot have a default, only top-level columns can. Nothing was changed",
     parameters=("column",),
 )
 OUTPUT_MODE_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
-    "a table does not support output mode {mode!r}: rows that change cannot be told from new ones. Use "
-    "foreachBatch with DeltaTable.merge, or the modes append and complete",
+    "Operation not allowed: a table does not support output mode {mode!r}: rows that change cannot be told from "
+    "new ones. Use foreachBatch with DeltaTable.merge, or the modes append and complete",
     parameters=("mode",),
 )
 STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")
@@ -260,7 +260,7 @@ CAME_SHORT = STORAGE_ERROR.also(
 )
 TABLE_ALREADY_EXISTS = ErrorCondition("DELTA_TABLE_ALREADY_EXISTS", TableExistsError, "42P07")
 CLONE_OVER_TABLE = TABLE_ALREADY_EXISTS.also(
-    "cannot clone to {tableName}: a table of that name already exists. Nothing was written",
+    "Table {tableName} already exists: cannot clone to it. Nothing was written",
     parameters=("tableName",),
 )
 TABLE_NOT_FOUND = ErrorCondition("DELTA_TABLE_NOT_FOUND", NotADeltaTableError, "42P01")
@@ -273,8 +273,8 @@ TIMESTAMP_GREATER_THAN_COMMIT = ErrorCondition(
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
     TimestampOutOfRangeError,
     "42816",
-    "The timestamp {providedTimestamp} is after the latest commit of {table}, made at "
-    "{lastCommitTimestamp}. Use a timestamp at or before {lastCommitTimestamp}",
+    "Timestamp {providedTimestamp} is after the table's latest version ({lastCommitTimestamp}). Use a timestamp "
+    "at or before {maximumTimestamp}, when {table} was last committed to",
     parameters=("providedTimestamp", "lastCommitTimestamp", "maximumTimestamp"),
 )
 TRUNCATED_TRANSACTION_LOG = ErrorCondition(

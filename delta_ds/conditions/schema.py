@@ -15,16 +15,19 @@ CANNOT_USE_ALL_COLUMNS_FOR_PARTITION = ErrorCondition(
     "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
     SchemaError,
     "428FT",
-    "{table} cannot be partitioned by all of its columns: {partition_columns:list}. Nothing was written",
+    "Cannot use all columns for partition columns: {table} cannot be partitioned by {partition_columns:list}, it has "
+    "no other column. Nothing was written",
 )
 COLUMN_NOT_FOUND_IN_SCHEMA = ErrorCondition(
     "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
     SchemaError,
     "42703",
-    "column {column!r} does not exist in version {version} of {table}; {hint}Its columns are {columns:list}",
+    "Couldn't find column {column} in: column {column!r} does not exist in version {version} of {table}; "
+    "{hint}Its columns are {columns:list}",
 )
 CLUSTERING_COLUMN_NOT_FOUND = COLUMN_NOT_FOUND_IN_SCHEMA.also(
-    "{table} has no column {columnName!r} to be clustered by; it has {columns:list}. Nothing was written",
+    "Couldn't find column {columnName} in: {table} has no column {columnName!r} to be clustered by; it has "
+    "{columns:list}. Nothing was written",
     parameters=("columnName", "tableSchema"),
 )
 CLUSTERING_COLUMN_NOT_IN_NEW_TABLE = ErrorCondition(
@@ -42,15 +45,16 @@ ALL_PARTITION_COLUMNS = ErrorCondition(
     "{table} cannot be partitioned by all of its columns: {columns:list}. Nothing was written",
 )
 COLUMN_DROPPED_TWICE = COLUMN_NOT_FOUND_IN_SCHEMA.also(
-    "column {column} of {table} would be dropped twice. Nothing was changed",
+    "Couldn't find column {column} in: column {column} of {table} would be dropped twice. Nothing was changed",
     parameters=("column",),
 )
 COLUMN_NOT_FOUND_IN_STREAM = COLUMN_NOT_FOUND_IN_SCHEMA.also(
-    "column {column!r} is not in the stream from {table}; its columns are {columns:list}",
+    "Couldn't find column {column} in: column {column!r} is not in the stream from {table}; its columns are "
+    "{columns:list}",
 )
 STATISTICS_COLUMN_NOT_FOUND = COLUMN_NOT_FOUND_IN_SCHEMA.also(
-    "table property delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: there is no "
-    "column {columnName}. Nothing was written",
+    "Couldn't find column {columnName} in: table property delta.dataSkippingStatsColumns cannot hold "
+    "{columnName!r} on {table}: there is no column {columnName}. Nothing was written",
     parameters=("columnName",),
     error=InvalidOptionError,
 )
@@ -58,79 +62,89 @@ COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE = ErrorCondition(
     "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
     SchemaError,
     "22005",
-    "data files of table {table} cannot hold its columns: {reason}; nothing was written",
+    "Found nested NullType in column {column} which is of {type}. Delta doesn't support writing NullType in complex "
+    "types: data files of table {table} cannot hold its columns: {reason}; nothing was written",
     parameters=("table",),
 )
 COMPLEX_TYPE_COLUMN_CONTAINS_VOID = COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE.also(
-    "column {column} of the data for {table} has void {where} ({type}), which no file can hold; cast it to the type "
-    "that it should have. Nothing was written",
+    "Found nested NullType in column {column} which is of {type}. Delta doesn't support writing NullType in "
+    "complex types: column {column} of the data for {table} has void {where} ({type}), which no file can hold; "
+    "cast it to the type that it should have. Nothing was written",
     parameters=("column",),
 )
 NULL_SCHEMA_IN_STREAMING_WRITE = ErrorCondition(
     "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
     SchemaError,
     "42P18",
-    "a stream into {table} cannot write void values, and the type of {columns:list} has void in it: no batch of the "
-    "query says which type is meant. Cast them to the type that they should have. Nothing was written",
+    "Delta doesn't accept NullTypes in the schema for streaming writes: a stream into {table} cannot write void "
+    "values, and the type of {columns:list} has void in it: no batch of the query says which type is meant. Cast "
+    "them to the type that they should have. Nothing was written",
     parameters=("table", "columns"),
 )
 DUPLICATE_COLUMNS_FOUND = ErrorCondition("DELTA_DUPLICATE_COLUMNS_FOUND", SchemaError, "42711")
 DUPLICATE_COLUMNS_IN_ROWS = DUPLICATE_COLUMNS_FOUND.also(
-    "the rows have the column {path}{name} twice; names are the same in any case",
+    "Found duplicate column(s): {path}{name}. The rows have the column {path}{name} twice; names are the same in "
+    "any case",
     parameters=("column",),
 )
 DUPLICATE_COLUMNS_CHOSEN = DUPLICATE_COLUMNS_FOUND.also(
-    "option 'columns' names {column!r} twice for {table}",
+    "Found duplicate column(s): {column}; option 'columns' names {column!r} twice for {table}",
 )
 DUPLICATE_COLUMNS_ASKED = DUPLICATE_COLUMNS_FOUND.also(
-    "columns has {column!r} twice (case does not count), but lazy rows of table {table} (version {version}) have each "
-    "column once, by its name: name it once, or use to_arrow",
+    "Found duplicate column(s): {column}; columns has {column!r} twice (case does not count), but lazy rows of "
+    "table {table} (version {version}) have each column once, by its name: name it once, or use to_arrow",
     parameters=("column",),
 )
 DUPLICATE_CLUSTERING_COLUMNS = DUPLICATE_COLUMNS_FOUND.also(
-    "{table} would be clustered by {duplicateCols!r} twice. Nothing was written",
+    "Found duplicate column(s): {duplicateCols}. {table} would be clustered by {duplicateCols!r} twice. Nothing "
+    "was written",
     parameters=("duplicateCols",),
 )
 DUPLICATE_COLUMNS_FOUND_DATA = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_FOUND.DATA",
     SchemaError,
     "42711",
-    "Found duplicate column(s): {duplicateCols:list}. {what} has them under the same name (case does not count); "
-    "rename them. Nothing was written",
+    "Found duplicate column(s): {duplicateCols:list}. The duplicate was found in the data being saved: {what} "
+    "has columns whose names are the same (case does not count); rename them. Nothing was written",
     parameters=("duplicateCols",),
 )
 DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_FOUND.METADATA_UPDATE",
     SchemaError,
     "42711",
-    DUPLICATE_COLUMNS_FOUND_DATA.text,
+    "Found duplicate column(s): {duplicateCols:list}. The duplicate was found in the metadata update: {what} has "
+    "columns whose names are the same (case does not count); rename them. Nothing was written",
     parameters=("duplicateCols",),
 )
 DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_FOUND.PARTITION_COLUMNS",
     SchemaError,
     "42711",
-    "{table} would be partitioned by the same column twice: {columns:list}. Nothing was written",
+    "Found duplicate column(s): {columns:list}. The duplicate was found in the partition columns: {table} would "
+    "be partitioned by the same column twice. Nothing was written",
     parameters=("columns",),
 )
 ALL_COLUMNS_VOID = ErrorCondition(
     "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS",
     SchemaError,
     "428GU",
-    "all columns of {table} would be void, {columns:list}, and no file can hold such rows; cast one to the type that "
-    "it should have. Nothing was written",
+    "The Delta table is not writable because parts of the schema are not supported. Reason: All columns in the table "
+    "schema have VOID type. They are {columns:list} of {table}, and no file can hold such rows; cast one to the type "
+    "that it should have. Nothing was written",
 )
 EMPTY_DATA = ErrorCondition(
     "DELTA_EMPTY_DATA",
     SchemaError,
     "428GU",
-    "the data has no column that a new table at {table} could have. Nothing was written",
+    "Data used in creating the Delta table doesn't have any columns: the data has no column that a new table at "
+    "{table} could have. Nothing was written",
 )
 DUPLICATE_CLUSTER_BY = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY",
     SchemaError,
     "42711",
-    "{table} would be clustered by {duplicateCols!r} twice. Nothing was written",
+    "Found duplicate column(s): {duplicateCols}. The duplicate was found in CLUSTER BY: {table} would be "
+    "clustered by {duplicateCols!r} twice. Nothing was written",
     parameters=("duplicateCols",),
 )
 FAILED_TO_MERGE_FIELDS = ErrorCondition(
@@ -150,8 +164,8 @@ FAILED_TO_MERGE_TYPES = FAILED_TO_MERGE_FIELDS.also(
     parameters=("currentField", "updateField", "tableType", "dataType"),
 )
 FAILED_TO_MERGE_GIVEN_SCHEMA = FAILED_TO_MERGE_FIELDS.also(
-    "column {column!r} has type {type} in {table}, but {given} in the given schema. A given schema "
-    "chooses columns; convert types with cast() after reading",
+    "Failed to merge fields '{column}' and '{column}': column {column!r} has type {type} in {table}, but {given} "
+    "in the given schema. A given schema chooses columns; convert types with cast() after reading",
 )
 INVALID_CHARACTERS_IN_COLUMN_NAMES = ErrorCondition(
     "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
@@ -182,23 +196,25 @@ PARTITION_VALUE_NOT_TEXT = INVALID_PARTITION_COLUMN_TYPE.also(
     parameters=("value",),
 )
 INVALID_PARTITION_COLUMN = INVALID_PARTITION_COLUMN_TYPE.also(
-    "{table} cannot be partitioned by {column!r}: {type} is not a type for partition columns. Nothing "
-    "was written",
+    "Using column {column} of type {type} as a partition column is not supported: {table} cannot be partitioned "
+    "by {column!r}: {type} is not a type for partition columns. Nothing was written",
     parameters=("column", "type"),
 )
 METADATA_MISMATCH = ErrorCondition(
     "DELTA_METADATA_MISMATCH",
     SchemaError,
     "42KDG",
-    "{lines}",
+    "A metadata mismatch was detected when writing to the Delta table {lines}",
     parameters=("differences",),
 )
 METADATA_MISMATCH_UNKNOWN_COLUMNS = METADATA_MISMATCH.also(
-    "the rows have columns that the table does not have: {columns}; nothing was written",
+    "A metadata mismatch was detected when writing to the Delta table: the rows have columns that the table does "
+    "not have: {columns}; nothing was written",
     parameters=("columns",),
 )
 METADATA_MISMATCH_OF_BATCH = METADATA_MISMATCH.also(
-    "rows for table {table} have the columns {found}, not {wanted}; nothing was committed",
+    "A metadata mismatch was detected when writing to the Delta table: rows for table {table} have the columns "
+    "{found}, not {wanted}; nothing was committed",
     parameters=("table",),
 )
 MISSING_COLUMN_ID = ErrorCondition(
@@ -217,21 +233,22 @@ NESTED_NOT_NULL_CONSTRAINT = ErrorCondition(
     "DELTA_NESTED_NOT_NULL_CONSTRAINT",
     UnsupportedOperationError,
     "0AKDC",
-    "column {column} of {table} has NOT NULL inside its {nestType} ({inside}), which is not enforced in "
-    "arrays and maps and therefore refused; leave it out. Nothing was written",
+    "The {nestType} type of the field {column} contains a NOT NULL constraint. Delta does not support NOT NULL "
+    "constraints nested within arrays or maps: column {column} of {table} has NOT NULL inside its {nestType} "
+    "({inside}), which is not enforced in arrays and maps and therefore refused; leave it out. Nothing was written",
     parameters=("column", "nestType"),
 )
 NON_PARTITION_COLUMN_ABSENT = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_ABSENT",
     SchemaError,
     "KD005",
-    "table {table} has no column that data files could hold: all are partition columns or void; add a column. "
-    "Nothing was written",
+    "Data written into Delta needs to contain at least one non-partitioned column: table {table} has no column "
+    "that data files could hold: all are partition columns or void; add a column. Nothing was written",
     parameters=("table",),
 )
 NON_PARTITION_COLUMN_ABSENT_IN_DATA = NON_PARTITION_COLUMN_ABSENT.also(
-    "the data for {table} has only its partition columns {partition_columns:list}; write at least one "
-    "more column. Nothing was written",
+    "Data written into Delta needs to contain at least one non-partitioned column: the data for {table} has only "
+    "its partition columns {partition_columns:list}; write at least one more column. Nothing was written",
 )
 PARSE_SYNTAX_ERROR = ErrorCondition("PARSE_SYNTAX_ERROR", SchemaError, "42601", family="parse")
 NOT_A_COLUMN_NAME = PARSE_SYNTAX_ERROR.also(
@@ -252,8 +269,9 @@ UNEXPECTED_PARTITION_SCHEMA_FROM_USER = ErrorCondition(
     "DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
     SchemaError,
     "KD009",
-    "{table} is partitioned by {catalogPartitionSchema} in the catalog, not by {userPartitionSchema}. Leave the "
-    "partition columns out: the catalog has them. Nothing was written",
+    "CONVERT TO DELTA was called with a partition schema different from the partition schema inferred from the "
+    "catalog: {table} is partitioned by {catalogPartitionSchema} in the catalog, not by {userPartitionSchema}. "
+    "Leave the partition columns out: the catalog has them. Nothing was written",
     parameters=("catalogPartitionSchema", "userPartitionSchema"),
 )
 NOT_A_PARTITION_SCHEMA = PARSE_SYNTAX_ERROR.also(
@@ -276,15 +294,16 @@ PARTITION_COLUMN_NOT_FOUND = ErrorCondition(
     "DELTA_PARTITION_COLUMN_NOT_FOUND",
     SchemaError,
     "42703",
-    "{table} is partitioned by {name!r}, which is not in the data; its columns are {names}. Nothing was "
-    "written",
+    "Partition column {columnName} not found in schema [{schemaMap:list}]: {table} is partitioned by {name!r}, "
+    "which is not in the data; its columns are {names}. Nothing was written",
     parameters=("columnName", "schemaMap"),
 )
 RESERVED_CDC_COLUMNS_ON_WRITE = ErrorCondition(
     "RESERVED_CDC_COLUMNS_ON_WRITE",
     SchemaError,
     "42939",
-    "{table} records a change data feed, which has columns of these names itself: {columns:list}; rename "
+    "The write contains reserved columns [{columns:list}] that are used internally as metadata for Change Data "
+    "Feed: {table} records a change data feed, which has columns of these names itself: {columns:list}; rename "
     "them or set delta.enableChangeDataFeed=false. Nothing was written",
     parameters=("columns",),
     family="state",
@@ -322,28 +341,32 @@ UNSUPPORTED_DATA_TYPES = ErrorCondition(
     "DELTA_UNSUPPORTED_DATA_TYPES",
     UnsupportedFeatureError,
     "0AKDC",
-    "column {column} has the type {type!r}, which is not supported; a newer version of this package may "
-    "read it",
+    "Found columns using unsupported data types: [{column}: {type}]; column {column} has the type {type!r}, "
+    "which is not supported; a newer version of this package may read it",
 )
 UNSUPPORTED_ARROW_TYPE = UNSUPPORTED_DATA_TYPES.also(
-    "column {column} has the Arrow type {type}, for which Delta has no type; cast it before writing",
+    "Found columns using unsupported data types: [{column}: {type}]; column {column} has the Arrow type {type}, "
+    "for which Delta has no type; cast it before writing",
     parameters=("column", "type"),
     error=SchemaError,
 )
 UNKNOWN_DATA_TYPE = UNSUPPORTED_DATA_TYPES.also(
-    "column {column} has the unknown type {type!r}; a newer version of this package may read it",
+    "Found columns using unsupported data types: [{column}: {type}]; column {column} has the unknown type "
+    "{type!r}; a newer version of this package may read it",
 )
 USER_DEFINED_TYPE = UNSUPPORTED_DATA_TYPES.also(
-    "column {column} has the user-defined type {type}, which is not supported; write what it consists of (of vectors "
+    "Found columns using unsupported data types: [{column}: {type}]; column {column} has the user-defined type "
+    "{type}, which is not supported; write what it consists of (of vectors "
     "pyspark.ml.functions.vector_to_array), or use delta-spark",
 )
 UNSUPPORTED_COLLATION = UNSUPPORTED_DATA_TYPES.also(
-    "column {column!r} has a collation, which needs the table feature collations that this version of "
-    "delta_ds does not write; use a plain string. Nothing was written",
+    "Found columns using unsupported data types: [{column}]; column {column!r} has a collation, which needs the table "
+    "feature collations that this version of delta_ds does not write; use a plain string. Nothing was written",
     parameters=("column",),
 )
 UNSUPPORTED_PARQUET_TYPE = UNSUPPORTED_DATA_TYPES.also(
-    "column {column} has the type {type} ({physical}), which Spark does not read from Parquet files",
+    "Found columns using unsupported data types: [{column}: {type}]; column {column} has the type {type} "
+    "({physical}), which Spark does not read from Parquet files",
     parameters=("column", "type"),
     error=SchemaError,
 )

@@ -15,24 +15,24 @@ CANNOT_RESOLVE_COLUMN = ErrorCondition(
     "DELTA_CANNOT_RESOLVE_COLUMN",
     SchemaError,
     "42703",
-    "column {column!r} of the given schema does not exist in {table}{hint}",
+    "Can't resolve column {column} in {table}: column {column!r} of the given schema does not exist in {table}{hint}",
 )
 CANNOT_RESOLVE_CHOSEN_COLUMN = CANNOT_RESOLVE_COLUMN.also(
-    "column {column!r} of option 'columns' does not exist in {table}{hint}",
+    "Can't resolve column {column} in {table}: column {column!r} of option 'columns' does not exist in {table}{hint}",
 )
 CONVERT_NON_PARQUET_TABLE = ErrorCondition(
     "DELTA_CONVERT_NON_PARQUET_TABLE",
     UnsupportedOperationError,
     "0AKDC",
-    "{identifier!r} cannot be converted: only a folder of Parquet files, named as "
-    "parquet.`/path/of/the/folder`. Nothing was written",
+    "CONVERT TO DELTA only supports parquet tables, but you are trying to convert {identifier!r}: only a folder of "
+    "Parquet files can be converted, named as parquet.`/path/of/the/folder`. Nothing was written",
     parameters=("identifier",),
 )
 CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION = ErrorCondition(
     "DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
     InvalidOptionError,
     "42601",
-    "the table has no location yet: call .location(path) before execute()",
+    "Table name or location has to be specified: the table has no location yet: call .location(path) before execute()",
 )
 DATA_SOURCE_NOT_FOUND = ErrorCondition(
     "DATA_SOURCE_NOT_FOUND",
@@ -46,15 +46,17 @@ INSERT_COLUMN_MISMATCH = ErrorCondition(
     "DELTA_INSERT_COLUMN_MISMATCH",
     SchemaError,
     "42802",
-    "the rows for {table} have no column {columnName}, which must have values. Nothing was written",
+    "Column {columnName} is not specified in INSERT: the rows for {table} have no column {columnName}, which "
+    "must have values. Nothing was written",
     parameters=("columnName",),
 )
 INSERT_COLUMN_ARITY_MISMATCH = ErrorCondition(
     "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
     SchemaError,
     "42802",
-    "insertInto matches columns by position: {where} has {columns} {what}, but the rows have {given}. Nothing was "
-    "written",
+    "Cannot write to '{table}', not enough data columns; target table has {columns} column(s) but the inserted "
+    "data has {given} column(s): insertInto matches columns by position: {where} has {columns} {what}, but the "
+    "rows have {given}. Nothing was written",
     parameters=("table", "columns", "given"),
 )
 INSERT_LIST_ARITY_MISMATCH = INSERT_COLUMN_ARITY_MISMATCH.also(
@@ -100,12 +102,12 @@ LEGACY_ERROR_TEMP_1189 = ErrorCondition(
 )
 MISSING_DELTA_TABLE = ErrorCondition("DELTA_MISSING_DELTA_TABLE", UnsupportedOperationError, "42P01")
 MISSING_DELTA_TABLE_NAME = MISSING_DELTA_TABLE.also(
-    "there is no Delta table of the name {tableName!r}; on Spark Connect catalogs do not know Delta tables. Check "
-    "the name, or use DeltaTable.forPath(spark, path)",
+    "{tableName} is not a Delta table: there is no Delta table of the name {tableName!r}; on Spark Connect "
+    "catalogs do not know Delta tables. Check the name, or use DeltaTable.forPath(spark, path)",
     parameters=("tableName",),
 )
 MISSING_DELTA_TABLE_OF_OTHERS = MISSING_DELTA_TABLE.also(
-    "{tableName!r} is a view, or a table of another source, and not a Delta table",
+    "{tableName} is not a Delta table, but a view, or a table of another source",
     parameters=("tableName",),
 )
 MISSING_DELTA_TABLE_AT_PATH = MISSING_DELTA_TABLE.also(
@@ -116,14 +118,16 @@ OPERATION_NOT_ALLOWED_DETAIL = ErrorCondition(
     "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
     UnsupportedOperationError,
     "0AKDC",
-    "bucketBy({bucket_by:list}) is not supported for Delta tables; use partitionBy or clusterBy. Nothing "
-    "was written",
+    "Operation not allowed: `Bucketing` is not supported for Delta tables: leave out bucketBy({bucket_by:list}); "
+    "use partitionBy or clusterBy. Nothing was written",
 )
 BUCKETS_NOT_ALLOWED = OPERATION_NOT_ALLOWED_DETAIL.also(
-    "Delta tables have no buckets ({buckets}); use CLUSTER BY instead. Nothing was written",
+    "Operation not allowed: `Bucketing` is not supported for Delta tables: Delta tables have no buckets "
+    "({buckets}); use CLUSTER BY instead. Nothing was written",
 )
 VIEW_CANNOT_BE_CONVERTED = OPERATION_NOT_ALLOWED_DETAIL.also(
-    "{table} is a view, which cannot be converted to a Delta table. Nothing was written",
+    "Operation not allowed: `CONVERT TO DELTA` of a view is not supported for Delta tables: {table} is a view, "
+    "which cannot be converted to a Delta table. Nothing was written",
 )
 PACKAGE_CANNOT_BE_SHIPPED = ErrorCondition(
     "DELTA_PACKAGE_CANNOT_BE_SHIPPED",
@@ -160,7 +164,8 @@ SCHEMA_CHANGE_SINCE_ANALYSIS = ErrorCondition(
     "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
     SchemaError,
     "KD007",
-    "{table} has changed since the DataFrame was created: {change}. Create the DataFrame or view again",
+    "The schema of your Delta table has changed in an incompatible way since your DataFrame or DeltaTable object was "
+    "created: {table} has changed since then, {change}. Create the DataFrame or view again",
 )
 TABLE_GONE_SINCE_ANALYSIS = SCHEMA_CHANGE_SINCE_ANALYSIS.also(
     "the table at {table} no longer exists; the DataFrame was created before it was removed",
@@ -207,8 +212,9 @@ UNSUPPORTED_DEEP_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_DEEP_CLONE",
     UnsupportedOperationError,
     "0A000",
-    "{table} is not a Delta table, and only Delta tables can be deep-cloned: nothing was written at {target}. Make a "
-    "SHALLOW CLONE of it, or write its rows to a new table",
+    "Deep clone is not supported by this Delta version for this source: {table} is not a Delta table, and only "
+    "Delta tables can be deep-cloned: nothing was written at {target}. Make a SHALLOW CLONE of it, or write its "
+    "rows to a new table",
     family="argument",
 )
 VIEW_OVER_PATH_NOT_ALLOWED = ErrorCondition(

@@ -17,7 +17,7 @@ CDC_START_VERSION_AFTER_LATEST = ErrorCondition(
     "DELTA_CDC_START_VERSION_AFTER_LATEST",
     ChangeDataError,
     "22003",
-    "Start version {start} for change data feed of {table} exceeds the latest table version {latest}",
+    "Start version {start} for change data feed exceeds the latest table version {latest} of {table}",
     parameters=("start", "latest"),
     family="argument",
 )
@@ -33,32 +33,33 @@ CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA = ErrorCondition(
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
     ChangeDataError,
     "0AKDC",
-    "Retrieving table changes of {table} between version {start} and {end} failed because of an "
-    "incompatible data schema at version {version}: {problem}. Read from version {start} to {before}, and from "
-    "version {change} to {end}, separately",
+    "Retrieving table changes between version {start} and {end} failed because of an incompatible data schema: "
+    "{table} has it at version {version}: {problem}. Read from version {start} to {before}, and from version "
+    "{change} to {end}, separately",
     family="state",
 )
 CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE = ErrorCondition(
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
     ChangeDataError,
     "0AKDC",
-    "Retrieving table changes of {table} between version {start} and {end} failed because of an "
-    "incompatible schema change at version {version}: {problem}. Read from version {start} to {before}, and from "
-    "version {change} to {end}, separately",
+    "Retrieving table changes between version {start} and {end} failed because of an incompatible schema change: "
+    "{table} has it at version {version}: {problem}. Read from version {start} to {before}, and from version "
+    "{change} to {end}, separately",
     family="state",
 )
 CHANGES_OF_OTHER_COLUMN_MAPPING = CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE.also(
-    "the changes of version {version} of {table} cannot be read: it removes files in which {columns:list} have other "
-    "names, as it switches column mapping on or off. Read from the version after it on, and compare versions "
-    "{before} and {version} for what it changed",
+    "Retrieving table changes between version {version} and {version} failed because of an incompatible schema "
+    "change: the changes of version {version} of {table} cannot be read: it removes files in which "
+    "{columns:list} have other names, as it switches column mapping on or off. Read from the version after it "
+    "on, and compare versions {before} and {version} for what it changed",
 )
 DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE = ErrorCondition(
     "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
     UnsupportedOperationError,
     "55019",
-    "The streaming query was reading from an unexpected Delta table: {table} has the id {newTableId!r}, but by its "
-    "checkpoint the query used to read the table with the id {oldTableId!r}. The path was changed, or the table "
-    "deleted and created again. Read the former table, or begin with a new checkpoint",
+    "The streaming query was reading from an unexpected Delta table (id = '{newTableId}'). It used to read from "
+    "another Delta table (id = '{oldTableId}') according to checkpoint. The path of {table} was changed, or the "
+    "table deleted and created again. Read the former table, or begin with a new checkpoint",
     parameters=("newTableId", "oldTableId"),
     family="state",
 )
@@ -74,8 +75,9 @@ INVALID_FORMAT_FROM_SOURCE_VERSION = ErrorCondition(
     "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
     UnsupportedFeatureError,
     "XXKDS",
-    "the checkpoint of a stream from {table} has offsets of format {found}; this version of the package "
-    "knows format {known}. Use a newer version, or begin with a new checkpoint",
+    "Unsupported format. Expected version should be smaller than or equal to {known} but was {found}: the "
+    "checkpoint of a stream from {table} has offsets of format {found}; this version of the package knows format "
+    "{known}. Use a newer version, or begin with a new checkpoint",
     parameters=("found", "known"),
     family="state",
 )
@@ -91,9 +93,9 @@ LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE = ErrorCondition(
     "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
     LogError,
     "42K03",
-    "The stream from {table} needs version {version}, which the log does not hold any more ({reason}). "
-    "If nobody deleted it, the query is lagging behind log retention: begin with a new checkpoint, and "
-    "consider a longer delta.logRetentionDuration",
+    "If you never deleted it, it's likely your query is lagging behind: the stream from {table} needs version "
+    "{version}, which the log does not hold any more ({reason}). Begin with a new checkpoint, and consider a "
+    "longer delta.logRetentionDuration",
     parameters=("version", "table"),
     family="state",
 )
@@ -145,8 +147,8 @@ SCHEMA_NOT_SET = ErrorCondition(
     "DELTA_SCHEMA_NOT_SET",
     SchemaError,
     "KD008",
-    "Delta table {table} has no columns at version {version}, so there is nothing to stream from it yet. "
-    "Write data with the option mergeSchema first",
+    "Table schema is not set: Delta table {table} has no columns at version {version}, so there is nothing to "
+    "stream from it yet. Write data with the option mergeSchema first",
 )
 NO_TABLE_TO_STREAM = SCHEMA_NOT_SET.also(
     "Table schema is not set, as there is no table to stream from. {reason}",
@@ -156,9 +158,9 @@ SOURCE_IGNORE_DELETE = ErrorCondition(
     "DELTA_SOURCE_IGNORE_DELETE",
     UnsupportedOperationError,
     "0A000",
-    "Detected deleted data (for example {path}) from streaming source {table} at version {version}. A stream reads "
-    "only rows that are added. To ignore deletes, set the option 'ignoreDeletes' to 'true'; 'readChangeFeed' reads "
-    "them as changes",
+    "Detected deleted data (for example {path}) from streaming source at version {version} of {table}. A stream "
+    "reads only rows that are added. To ignore deletes, set the option 'ignoreDeletes' to 'true'; "
+    "'readChangeFeed' reads them as changes",
     parameters=("version", "path", "table"),
     family="operation",
 )
@@ -166,10 +168,10 @@ SOURCE_TABLE_IGNORE_CHANGES = ErrorCondition(
     "DELTA_SOURCE_TABLE_IGNORE_CHANGES",
     UnsupportedOperationError,
     "0A000",
-    "Detected a data update (for example {operation}) in the source table {table} at version {version}. A stream "
-    "reads only rows that are added. If this happens regularly and you can ignore the changes, set the option "
-    "'skipChangeCommits' to 'true'; 'readChangeFeed' reads them as changes. To have the update in the result, begin "
-    "with a new checkpoint",
+    "Detected a data update (for example {operation}) in the source table at version {version} of {table}. A "
+    "stream reads only rows that are added. If this happens regularly and you can ignore the changes, set the "
+    "option 'skipChangeCommits' to 'true'; 'readChangeFeed' reads them as changes. To have the update in the "
+    "result, begin with a new checkpoint",
     parameters=("version", "path", "table"),
     family="operation",
 )
@@ -177,9 +179,9 @@ STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION = ErrorCondition(
     "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
     SchemaError,
     "KD002",
-    "We've detected one or more non-additive schema changes ({opType}) between version {previous} and {current} of "
-    "{table}: {changes}. Check whether the target of the stream has to change too; then continue with {ways}, or "
-    "with the value 'always' for all such changes",
+    "We've detected one or more non-additive schema change(s) ({opType}) between Delta version {previous} and "
+    "{current} in the Delta streaming source {table}: {changes}. Check whether the target of the stream has to "
+    "change too; then continue with {ways}, or with the value 'always' for all such changes",
     parameters=("opType", "previous", "current", "options"),
     family="state",
 )
@@ -187,8 +189,9 @@ STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT = ErrorCondition(
     "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
     LogError,
     "KD002",
-    "Failed to obtain the schema of version {version} of {table}, where the stream begins, so renamed "
-    "and dropped columns cannot be ruled out: {reason}. Begin with a later version",
+    "Failed to obtain Delta log snapshot for the start version when checking column mapping schema changes: "
+    "Failed to obtain the schema of version {version} of {table}, where the stream begins, so renamed and "
+    "dropped columns cannot be ruled out: {reason}. Begin with a later version",
 )
 STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG = ErrorCondition(
     "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
@@ -205,9 +208,9 @@ STREAMING_METADATA_EVOLUTION = ErrorCondition(
     "DELTA_STREAMING_METADATA_EVOLUTION",
     SchemaError,
     "22000",
-    "The schema, table configuration or protocol of {table} has changed in version {version} during "
-    "streaming, and the schema log has been updated. Start the stream again with a new "
-    "readStream...load() to go on with it. Updated schema: {schema}",
+    "The schema, table configuration or protocol of your Delta table {table} has changed during streaming, in "
+    "version {version}. The schema log has been updated. Start the stream again with a new readStream...load() "
+    "to go on with it. Updated schema: {schema}",
     parameters=("version", "table"),
     family="state",
 )
@@ -215,44 +218,45 @@ STREAMING_SCHEMA_LOCATION_CONFLICT = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
     SchemaError,
     "22000",
-    "Detected conflicting schema location {location} while streaming from {table}: another stream uses "
-    "it. Give each stream a 'schemaTrackingLocation' or 'streamingSourceTrackingId' of its own",
+    "Detected conflicting schema location '{location}' while streaming from table or table located at '{table}': "
+    "another stream uses it. Give each stream a 'schemaTrackingLocation' or 'streamingSourceTrackingId' of its own",
 )
 SCHEMA_LOCATION_OF_TWO_SOURCES = STREAMING_SCHEMA_LOCATION_CONFLICT.also(
-    "Detected conflicting schema location {location} while streaming from {table}: two sources of the query would "
-    "write their schema logs there. Give each of them a 'schemaTrackingLocation' or 'streamingSourceTrackingId' of its "
-    "own; a DataFrame that a query reads twice, as in a self-join, counts as two",
+    "Detected conflicting schema location '{location}' while streaming from table or table located at '{table}': two "
+    "sources of the query would write their schema logs there. Give each of them a 'schemaTrackingLocation' or "
+    "'streamingSourceTrackingId' of its own; a DataFrame that a query reads twice, as in a self-join, counts as two",
 )
 STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT",
     SchemaError,
     "22000",
-    "Schema location {location} of the stream from {table} must be placed under the checkpoint location {checkpoint}, "
-    "so that both are begun and deleted together. Give a 'schemaTrackingLocation' in there; "
-    "spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation allows any place",
+    "Schema location '{location}' must be placed under checkpoint location '{checkpoint}': the schema log of the "
+    "stream from {table} is begun and deleted together with the checkpoint. Give a 'schemaTrackingLocation' in "
+    "there; spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation allows any place",
     parameters=("location", "checkpoint", "table"),
 )
 STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
     LogError,
     "22000",
-    "The schema log of a stream from {table} has the damaged entry {number} in {location}: {reason}. "
-    "Give another 'schemaTrackingLocation'",
+    "Incomplete log file in the Delta streaming source schema log at '{location}': the damaged entry {number} of "
+    "the stream from {table}: {reason}. Give another 'schemaTrackingLocation'",
     family="state",
 )
 STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
     SchemaError,
     "22000",
-    "{where} belongs to another table: its id is {found_id!r}, that of the table {table_id!r}. Give "
-    "another 'schemaTrackingLocation'",
+    "Detected incompatible Delta table id when trying to read Delta stream: {where} belongs to another table: "
+    "its id is {found_id!r}, that of the table {table_id!r}. Give another 'schemaTrackingLocation'",
 )
 STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
     SchemaError,
     "22000",
-    "The schema log of the stream from {table} cannot be begun: the schema or protocol changes within "
-    "the batch from version {start} to {end} that the checkpoint holds. Begin with a new checkpoint",
+    "We could not initialize the Delta streaming source schema log because we detected an incompatible schema or "
+    "protocol change while serving a streaming batch from table version {start} to {end}: the stream is from "
+    "{table}, and the checkpoint holds the batch. Begin with a new checkpoint",
     parameters=("start", "end"),
     family="state",
 )
@@ -260,8 +264,9 @@ STREAMING_TRAILING_COMMIT_MISSING = ErrorCondition(
     "DELTA_STREAMING_TRAILING_COMMIT_MISSING",
     LogError,
     "42K03",
-    "The stream from {table} has read commits up to version {expected}, but the log ends with version {seen} now: "
-    "its end was lost, or the table was restored from a backup. Begin with a new checkpoint",
+    "Delta stream detected commits up to version {expected} but files after version {seen} are missing from the "
+    "transaction log: the end of the log of {table} was lost, or the table was restored from a backup. Begin "
+    "with a new checkpoint",
     parameters=("expected", "seen"),
     family="state",
 )

@@ -16,105 +16,115 @@ ADD_CONSTRAINTS = ErrorCondition(
     "DELTA_ADD_CONSTRAINTS",
     InvalidOptionError,
     "0A000",
-    "{property} is a CHECK constraint: use addConstraint, which checks the existing rows. Nothing was written",
+    "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints: {property} is a CHECK constraint: use "
+    "addConstraint, which checks the existing rows. Nothing was written",
     parameters=("property",),
 )
 ADD_CONSTRAINTS_TO_CLONE = ADD_CONSTRAINTS.also(
-    "{property} is a CHECK constraint: add it to the clone with addConstraint, which checks the existing rows. "
-    "Nothing was written",
+    "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints: {property} is a CHECK constraint: add it to "
+    "the clone with addConstraint, which checks the existing rows. Nothing was written",
     parameters=("property",),
 )
 CONVERSION_UNSUPPORTED_CONSTRAINT = ADD_CONSTRAINTS.also(
-    "{table} cannot be converted with {property}, a CHECK constraint: its rows were never checked for it. Unset the "
-    "property, convert the table, then add the constraint, which checks the existing rows. Nothing was written",
+    "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints: {table} cannot be converted with "
+    "{property}, a CHECK constraint: its rows were never checked for it. Unset the property, convert the table, "
+    "then add the constraint, which checks the existing rows. Nothing was written",
     parameters=("property",),
 )
 ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED = ErrorCondition(
     "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
     UnsupportedOperationError,
     "42000",
-    "{table} is partitioned by {partition_columns:list}: a table has partitions or clustering, not both. "
-    "Nothing was written",
+    "ALTER TABLE CLUSTER BY cannot be applied to a partitioned table: {table} is partitioned by "
+    "{partition_columns:list}: a table has partitions or clustering, not both. Nothing was written",
     parameters=("table",),
 )
 ALTER_TABLE_SET_CLUSTERING = ErrorCondition(
     "DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
     InvalidOptionError,
     "42000",
-    "{key} cannot be set: a table supports it when it is clustered. Use clusterBy. Nothing was written",
+    "Cannot enable {tableFeature} table feature using ALTER TABLE SET TBLPROPERTIES: {key} cannot be set: a "
+    "table supports it when it is clustered. Use clusterBy. Nothing was written",
     parameters=("tableFeature",),
 )
 CREATE_TABLE_SET_CLUSTERING = ErrorCondition(
     "DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
     InvalidOptionError,
     "42000",
-    "{key} cannot be given: a table supports it when it is clustered. Use clusterBy. Nothing was written",
+    "Cannot enable {tableFeature} table feature using TBLPROPERTIES: {key} cannot be given: a table supports it "
+    "when it is clustered. Use clusterBy. Nothing was written",
     parameters=("tableFeature",),
 )
 CANNOT_REPLACE_MISSING_TABLE = ErrorCondition(
     "DELTA_CANNOT_REPLACE_MISSING_TABLE",
     NotADeltaTableError,
     "42P01",
-    "the table {tableName} cannot be replaced as it did not exist; use create or createOrReplace. Nothing was written",
+    "Table {tableName} cannot be replaced as it does not exist; use create or createOrReplace. Nothing was written",
     parameters=("tableName",),
 )
 CANNOT_REPLACE_MISSING_TABLE_AT_PATH = CANNOT_REPLACE_MISSING_TABLE.also(
-    "the table {table} cannot be replaced as it did not exist; use create or createOrReplace. Nothing was written",
+    "Table {table} cannot be replaced as it does not exist; use create or createOrReplace. Nothing was written",
 )
 CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
     UnsupportedOperationError,
     "0A000",
-    "{table} cannot be clustered by {column!r}: {data_type} is not a type that files can be skipped by. "
-    "Nothing was written",
+    "CLUSTER BY is not supported because the following column(s): {columnsWithDataTypes} don't support data "
+    "skipping: {table} cannot be clustered by {column!r}: {data_type} is not a type that files can be skipped "
+    "by. Nothing was written",
     parameters=("columnsWithDataTypes",),
 )
 CLUSTERING_COLUMN_MISSING_STATS = ErrorCondition(
     "DELTA_CLUSTERING_COLUMN_MISSING_STATS",
     UnsupportedOperationError,
     "22000",
-    "{table} cannot be clustered by {columns:list}: no statistics are collected for them. Name them in "
-    "delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols. Nothing was written",
+    "Clustering requires clustering columns to have stats. Couldn't find clustering column(s) '{columns:list}' "
+    "in stats schema: {table} cannot be clustered by {columns:list}: no statistics are collected for them. Name "
+    "them in delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols. Nothing was written",
     parameters=("columns",),
 )
 CLUSTER_BY_INVALID_NUM_COLUMNS = ErrorCondition(
     "DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
     UnsupportedOperationError,
     "54000",
-    "{table} cannot be clustered by {actualNumColumns} columns: at most {numColumns} are possible. "
-    "Nothing was written",
+    "CLUSTER BY supports up to {numColumns} clustering columns, but the table has {actualNumColumns} clustering "
+    "columns: {table} cannot be clustered by so many. Nothing was written",
     parameters=("numColumns", "actualNumColumns"),
 )
 CREATE_TABLE_SCHEME_MISMATCH = ErrorCondition(
     "DELTA_CREATE_TABLE_SCHEME_MISMATCH",
     TableExistsError,
     "42KD7",
-    "there is a table at {path} (version {version}) with other columns: {schema}, partitioned by "
-    "({partition_columns:list}). Use replace to put another one in its place. Nothing was written",
+    "The specified schema does not match the existing schema at {path}: the table there (version {version}) has other "
+    "columns: {schema}, partitioned by ({partition_columns:list}). Use replace to put another one in its place. "
+    "Nothing was written",
     parameters=("path",),
 )
 CREATE_TABLE_WITH_DIFFERENT_CLUSTERING = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING",
     TableExistsError,
     "42KD7",
-    "there is a table at {path} (version {version}) that is clustered by "
-    "({clustering_columns:list}). Use replace to put another one in its place. Nothing was written",
+    "The specified clustering columns do not match the existing clustering columns at {path}: the table there "
+    "(version {version}) is clustered by ({clustering_columns:list}). Use replace to put another one in its place. "
+    "Nothing was written",
     parameters=("path",),
 )
 CREATE_TABLE_WITH_DIFFERENT_PARTITIONING = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING",
     TableExistsError,
     "42KD7",
-    "there is a table at {path} (version {version}) with other partitioning: {schema}, partitioned by "
-    "({partition_columns:list}). Use replace to put another one in its place. Nothing was written",
+    "The specified partitioning does not match the existing partitioning at {path}: the table there (version "
+    "{version}) has other partitioning: {schema}, partitioned by ({partition_columns:list}). Use replace to put "
+    "another one in its place. Nothing was written",
     parameters=("path",),
 )
 CREATE_TABLE_WITH_DIFFERENT_PROPERTY = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
     TableExistsError,
     "42KD7",
-    "there is a table at {path} (version {version}) with other properties: {found}, where {given} were asked for. "
-    "Leave them out to take the table as it is. Nothing was written",
+    "The specified properties do not match the existing properties at {path}: the table there (version {version}) has "
+    "other properties: {found}, where {given} were asked for. Leave them out to take the table as it is. Nothing was "
+    "written",
     parameters=("path",),
 )
 DROP_CONSTRAINTS = ErrorCondition(
@@ -129,8 +139,9 @@ FEATURES_REQUIRE_MANUAL_ENABLEMENT = ErrorCondition(
     "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
     UnsupportedFeatureError,
     "42000",
-    "this change needs the table feature(s) {unsupportedFeatures:list}, which an existing table gets "
-    "only when asked for: call addFeatureSupport({first!r}) first. Nothing was written",
+    "Your table schema requires manually enablement of the following table feature(s): "
+    "{unsupportedFeatures:list}. This change needs the table feature(s) {unsupportedFeatures:list}, which an "
+    "existing table gets only when asked for: call addFeatureSupport({first!r}) first. Nothing was written",
     parameters=("unsupportedFeatures",),
     family="state",
 )
@@ -138,28 +149,30 @@ INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING = ErrorCondition(
     "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
     SchemaError,
     "42K05",
-    "column mapping of {table} cannot be removed: without it, columns cannot be named {odd}. Rename them "
-    "first. Nothing was written",
+    "Found invalid character(s) among ' ,;{{}}()\\n\\t=' in the column names: column mapping of {table} cannot be "
+    "removed: without it, columns cannot be named {odd}. Rename them first. Nothing was written",
     parameters=("invalidColumnNames",),
 )
 ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION = ErrorCondition(
     "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
     InvalidOptionError,
     "55000",
-    "delta.enableRowTracking and delta.rowTrackingSuspended of {table} cannot both be true. Nothing was "
-    "written",
+    "Illegal table state was detected. Table properties `{property1}` and `{property2}` are both set to true: "
+    "delta.enableRowTracking and delta.rowTrackingSuspended of {table} cannot both be true. Nothing was written",
     parameters=("property1", "property2"),
     family="state",
 )
 ROW_TRACKING_RESTORED_WHILE_SUSPENDED = ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION.also(
+    "Illegal table state was detected. Table properties `{property1}` and `{property2}` are both set to true: "
     "table {table} cannot be restored to version {version}, which has row tracking, while "
     "delta.rowTrackingSuspended is true. Nothing was written; unset the property first",
     parameters=("property1", "property2"),
     error=UnsupportedOperationError,
 )
 ROW_TRACKING_ENABLED_AND_SUSPENDED = ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION.also(
-    "table {table} has delta.enableRowTracking and delta.rowTrackingSuspended both true; nothing was "
-    "written. Unset one of them",
+    "Illegal table state was detected. Table properties `delta.enableRowTracking` and "
+    "`delta.rowTrackingSuspended` are both set to true: table {table} has delta.enableRowTracking and "
+    "delta.rowTrackingSuspended both true; nothing was written. Unset one of them",
     error=UnsupportedOperationError,
 )
 ROW_TRACKING_NOT_ENABLED = ErrorCondition(
@@ -185,14 +198,15 @@ SCHEMA_NOT_PROVIDED = ErrorCondition(
     "DELTA_SCHEMA_NOT_PROVIDED",
     SchemaError,
     "42908",
-    "{table} would have no columns: add at least one. Nothing was written",
+    "Table schema is not provided: {table} would have no columns: add at least one. Nothing was written",
 )
 TABLE_ALREADY_CONTAINS_CDC_COLUMNS = ErrorCondition(
     "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
     SchemaError,
     "42711",
-    "{table} has the column(s) {columnList:list}, which the change data feed reserves: rename them or leave "
-    "delta.enableChangeDataFeed off. Nothing was written",
+    "Unable to enable Change Data Capture on the table. The table already contains reserved columns "
+    "[{columnList:list}]: {table} has the column(s) {columnList:list}, which the change data feed reserves: "
+    "rename them or leave delta.enableChangeDataFeed off. Nothing was written",
     parameters=("columnList",),
     family="state",
 )
@@ -200,8 +214,8 @@ UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE = ErrorCondition(
     "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
     UnsupportedOperationError,
     "0AKDC",
-    "delta.columnMapping.mode of {table} cannot be changed from {oldMode!r} to {newMode!r}: {advice}. "
-    "Nothing was written",
+    "Changing column mapping mode from '{oldMode}' to '{newMode}' is not supported: delta.columnMapping.mode of "
+    "{table} cannot be changed from {oldMode!r} to {newMode!r}: {advice}. Nothing was written",
     parameters=("oldMode", "newMode"),
     family="operation",
 )
@@ -209,7 +223,9 @@ UNSUPPORTED_FEATURES_IN_CONFIG = ErrorCondition(
     "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
     UnsupportedFeatureError,
     "56038",
-    "table feature {feature!r} {why} by this version of delta_ds; it knows {known:list}. Nothing was written",
+    "Table features configured in the following Spark configs or Delta table properties are not recognized by "
+    "this version of Delta Lake: {configs}. Table feature {feature!r} {why} by this version of delta_ds; it "
+    "knows {known:list}. Nothing was written",
     parameters=("configs",),
     family="state",
 )
@@ -230,7 +246,8 @@ UNSUPPORTED_FEATURE_STATUS = ErrorCondition(
     "DELTA_UNSUPPORTED_FEATURE_STATUS",
     InvalidOptionError,
     "0AKDE",
-    "{property} is {status!r}, but a feature can only be set to 'supported'. Nothing was written",
+    'Expecting the status for table feature {feature} to be "supported", but got "{status}": {property} is '
+    "{status!r}, but a feature can only be set to 'supported'. Nothing was written",
     parameters=("property", "status"),
     family="state",
 )

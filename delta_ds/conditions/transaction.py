@@ -19,18 +19,36 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 
+_RUN_AGAIN = "Nothing was written by this {loser} ({read}). Run it again: it will then see that version"
+
 
 def _conflict(what: str) -> str:
     """The text of a conflict: `what` the commit that came first has done."""
     return (
         "Transaction conflict detected: a concurrent {winner}, committed as version {version} of table {table}, "
-        f"{what}. Nothing was written by this {{loser}} ({{read}}). Run it again: it will then see that version"
+        f"{what}. {_RUN_AGAIN}"
     )
 
 
-def _also(first: ErrorCondition[E], what: str) -> ErrorCondition[E]:
+def _added(what: str) -> str:
+    """The text of a conflict with data that came first."""
+    return (
+        "Transaction conflict detected. a concurrent {winner} added data to table {table} committed at version "
+        f"{{version}}: {what} ({{place}}). {_RUN_AGAIN}"
+    )
+
+
+def _deleted(what: str) -> str:
+    """The text of a conflict with data that went first."""
+    return (
+        "Transaction conflict detected, a concurrent {winner} deleted data from table {table} (committed at version "
+        f"{{version}}) that this transaction {what} ({{place}}). {_RUN_AGAIN}"
+    )
+
+
+def _also(first: ErrorCondition[E], text: str) -> ErrorCondition[E]:
     """Another conflict of a condition, of which programs learn the same."""
-    return first.also(_conflict(what), parameters=first.parameters)
+    return first.also(text, parameters=first.parameters)
 
 
 # What programs learn of the commit that came first.
@@ -57,9 +75,10 @@ BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION = ErrorCondition(
     "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
     UnsupportedOperationError,
     "42KD4",
-    'Operation "{opName}" is not allowed on table {table}: it {what} and changes files, which tables with column '
-    "mapping and a change data feed do not allow in one commit. Nothing was written; change the columns first, or "
-    "turn delta.enableChangeDataFeed off for this time",
+    'Operation "{opName}" is not allowed when the table has enabled change data feed (CDF) and has undergone '
+    "schema changes using DROP COLUMN or RENAME COLUMN: on table {table} it {what} and changes files, which "
+    "tables with column mapping and a change data feed do not allow in one commit. Nothing was written; change "
+    "the columns first, or turn delta.enableChangeDataFeed off for this time",
     parameters=("opName",),
     family="operation",
 )
@@ -67,18 +86,18 @@ CONCURRENT_APPEND = ErrorCondition(
     "DELTA_CONCURRENT_APPEND",
     ConcurrentAppendException,
     "2D521",
-    _conflict("added data that should have been read by this transaction ({place})"),
+    _added("it should have been read by this transaction"),
     parameters=_OF_FILE,
     family="state",
 )
 CONCURRENT_APPEND_OF_ROWS = _also(
-    CONCURRENT_APPEND, "added {rows} that this transaction should have read{sought} ({place})"
+    CONCURRENT_APPEND, _added("it added {rows} that this transaction should have read{sought}")
 )
 CONCURRENT_DELETE_DELETE = ErrorCondition(
     "DELTA_CONCURRENT_DELETE_DELETE",
     ConcurrentDeleteDeleteException,
     "2D521",
-    _conflict("deleted data that this transaction attempted to delete ({place})"),
+    _deleted("attempted to delete"),
     parameters=_OF_FILE,
     family="state",
 )
@@ -86,32 +105,39 @@ CONCURRENT_DELETE_READ = ErrorCondition(
     "DELTA_CONCURRENT_DELETE_READ",
     ConcurrentDeleteReadException,
     "2D521",
-    _conflict("deleted data that this transaction read ({place})"),
+    _deleted("read"),
     parameters=_OF_FILE,
     family="state",
 )
 DELETED_DATA_OF_TABLE = _also(
-    CONCURRENT_DELETE_READ, "deleted data of the table, all of which this transaction depends on ({place})"
+    CONCURRENT_DELETE_READ,
+    _deleted("read: it deleted data of the table, all of which this transaction depends on"),
 )
 DELETED_CHANGED_FILE = _also(
-    CONCURRENT_DELETE_READ, "removed a file with {rows} rows that this transaction changes{sought} ({place})"
+    CONCURRENT_DELETE_READ,
+    _deleted("read: it removed a file with {rows} rows that this transaction changes{sought}"),
 )
 CHANGED_SAME_ROWS = _also(
-    CONCURRENT_DELETE_READ, "deleted or changed {rows} that this transaction changes too{sought} ({place})"
+    CONCURRENT_DELETE_READ,
+    _deleted("read: it deleted or changed {rows} that this transaction changes too{sought}"),
 )
 BROUGHT_ROWS_BACK = _also(
-    CONCURRENT_DELETE_READ, "brought {rows} back into a file that this transaction changes{sought} ({place})"
+    CONCURRENT_DELETE_READ,
+    _deleted("read: it brought {rows} back into a file that this transaction changes{sought}"),
 )
 CHANGED_READ_ROWS = _also(
-    CONCURRENT_DELETE_READ, "deleted or changed {rows} that this transaction has read{sought} ({place})"
+    CONCURRENT_DELETE_READ,
+    _deleted("read: it deleted or changed {rows} that this transaction has read{sought}"),
 )
 REMOVED_FILE_OF_UNKNOWN_PARTITION = _also(
-    CONCURRENT_DELETE_READ, "removed a file of which it does not tell the partition{sought} ({place})"
+    CONCURRENT_DELETE_READ,
+    _deleted("read: it removed a file of which it does not tell the partition{sought}"),
 )
 MOVED_ROWS_NOT_FOUND = _also(
     CONCURRENT_DELETE_READ,
-    "rewrote files, and not every row that this transaction changes is found again by its row id{sought} "
-    "({place})",
+    _deleted(
+        "read: it rewrote files, and not every row that this transaction changes is found again by its row id{sought}"
+    ),
 )
 CONCURRENT_MODIFICATION = ErrorCondition(
     "DELTA_CONCURRENT_MODIFICATION",
@@ -130,9 +156,10 @@ CONCURRENT_TRANSACTION = ErrorCondition(
     "DELTA_CONCURRENT_TRANSACTION",
     ConcurrentTransactionException,
     "2D521",
-    _conflict(
-        "recorded a transaction of application {appId!r}, whose latest one this transaction had looked up. Do several "
-        "queries write with the same application id or streaming checkpoint?"
+    "ConcurrentTransactionException: This error occurs when multiple streaming queries are using the same checkpoint "
+    "to write into this table, or the same application id. "
+    + _conflict(
+        "recorded a transaction of application {appId!r}, whose latest one this transaction had looked up"
     ),
     parameters=(*_OF_WINNER, "appId"),
     family="state",
@@ -145,7 +172,8 @@ CONCURRENT_WRITE = ErrorCondition(
     "DELTA_CONCURRENT_WRITE",
     ConcurrentWriteException,
     "2D521",
-    _conflict("committed first, and {loser} has to be the next commit after the version it read"),
+    "ConcurrentWriteException: A concurrent transaction has written new data since the current transaction read the "
+    "table. " + _conflict("committed first, and {loser} has to be the next commit after the version it read"),
     parameters=_OF_WINNER,
     family="state",
 )
@@ -153,8 +181,8 @@ DOMAIN_METADATA_NOT_SUPPORTED = ErrorCondition(
     "DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
     UnsupportedFeatureError,
     "0A000",
-    "Detected DomainMetadata action(s) for domains [{names}], but table {table} does not support table "
-    "feature domainMetadata. Nothing was written; add the feature first",
+    "Detected DomainMetadata action(s) for domains [{names}], but DomainMetadataTableFeature is not enabled: "
+    "table {table} does not support table feature domainMetadata. Nothing was written; add the feature first",
     parameters=("domainNames",),
     family="argument",
 )
@@ -175,6 +203,7 @@ DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR = ErrorCondition(
     "DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR",
     CommitFailedError,
     "42601",
+    "Internal error: two DomainMetadata actions within the same transaction have the same domain {domainName}: "
     "two DomainMetadata actions for domain {domainName!r} in one commit to {table}; nothing was written",
     parameters=("domainName",),
     family="argument",
@@ -186,16 +215,14 @@ FEATURE_DROP_CONFLICT_REVALIDATION_FAIL = ErrorCondition(
     family="state",
 )
 FEATURE_DROP_LEFT_TRACES = FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.also(
-    _conflict(
-        "left traces of table feature {feature}, which this transaction drops: {trace}. Cannot drop feature because a "
-        "concurrent transaction modified the table"
-    ),
+    "Cannot drop feature because a concurrent transaction modified the table. "
+    + _conflict("left traces of table feature {feature}, which this transaction drops: {trace}"),
     parameters=_OF_WINNER,
     error=DeltaConcurrentModificationException,
 )
 FEATURE_DROP_OVERTAKEN = FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.also(
-    "table feature {feature!r} of {table} is not dropped: files that hold traces of it came after those "
-    "that were rewritten. Call dropFeatureSupport again",
+    "Cannot drop feature because a concurrent transaction modified the table: table feature {feature!r} of {table} is "
+    "not dropped: files that hold traces of it came after those that were rewritten. Call dropFeatureSupport again",
     parameters=("feature",),
 )
 FEATURE_DROP_TRACES = FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.also(
@@ -206,7 +233,7 @@ INVALID_ISOLATION_LEVEL = ErrorCondition(
     "DELTA_INVALID_ISOLATION_LEVEL",
     InvalidOptionError,
     "25000",
-    "table {table} has the delta.isolationLevel {isolationLevel!r}, which is none of {levels}; nothing "
+    "invalid isolation level '{isolationLevel}': delta.isolationLevel of table {table} is none of {levels}; nothing "
     "was written. Set it to one of the first two",
     parameters=("isolationLevel",),
     family="argument",
@@ -215,8 +242,8 @@ INVALID_PROTOCOL_DOWNGRADE = ErrorCondition(
     "DELTA_INVALID_PROTOCOL_DOWNGRADE",
     UnsupportedOperationError,
     "KD004",
-    "Protocol version of table {table} cannot be downgraded: the new protocol lacks {features:list}. "
-    "Nothing was written; drop features with dropFeatureSupport",
+    "Protocol version cannot be downgraded from ({oldProtocol}) to ({newProtocol}): the new protocol of table "
+    "{table} lacks {features:list}. Nothing was written; drop features with dropFeatureSupport",
     parameters=("table", "features"),
     family="state",
 )
@@ -224,8 +251,10 @@ MANIFESTS_WITH_EXISTING_DELETION_VECTORS = ErrorCondition(
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
     UnsupportedOperationError,
     "0A000",
-    "delta.compatibility.symlinkFormatManifest.enabled and files with deletion vectors, which have to be "
-    "purged first, exclude each other on table {table}: manifests name whole files. Nothing was written",
+    "The validation of the properties of table {table} has been violated: Symlink manifest generation is "
+    "unsupported while deletion vectors are present in the table. "
+    "delta.compatibility.symlinkFormatManifest.enabled and files with deletion vectors, which have to be purged "
+    "first, exclude each other on table {table}: manifests name whole files. Nothing was written",
     parameters=("table",),
     family="state",
 )
@@ -233,8 +262,9 @@ MANIFESTS_WITH_PERSISTENT_DELETION_VECTORS = ErrorCondition(
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
     UnsupportedOperationError,
     "0A000",
-    "delta.compatibility.symlinkFormatManifest.enabled and delta.enableDeletionVectors exclude each "
-    "other on table {table}: manifests name whole files. Nothing was written",
+    "The validation of the properties of table {table} has been violated: Persistent deletion vectors and incremental "
+    "symlink manifest generation are mutually exclusive. delta.compatibility.symlinkFormatManifest.enabled and "
+    "delta.enableDeletionVectors exclude each other on table {table}: manifests name whole files. Nothing was written",
     parameters=("table",),
     family="state",
 )
@@ -242,40 +272,54 @@ METADATA_ABSENT = ErrorCondition(
     "DELTA_METADATA_ABSENT",
     CommitFailedError,
     "XXKDS",
-    "Couldn't find metadata while committing the first version of the Delta table {table}; nothing was "
-    "written. Call set_metadata first",
+    "Couldn't find Metadata while committing the first version of the Delta table {table}; nothing was written. "
+    "Call set_metadata first",
     family="state",
+)
+_METADATA = (
+    "MetadataChangedException: The metadata of the Delta table {table} has been changed by a concurrent "
+    "update. "
 )
 METADATA_CHANGED = ErrorCondition(
     "DELTA_METADATA_CHANGED",
     MetadataChangedException,
     "2D521",
-    _conflict("changed the metadata of the table: {difference}"),
+    _METADATA + _conflict("changed the metadata of the table: {difference}"),
     parameters=_OF_WINNER,
     family="state",
 )
 METADATA_CHANGED_BY_BOTH = _also(
-    METADATA_CHANGED, "changed the metadata of the table, and so does this transaction"
+    METADATA_CHANGED, _METADATA + _conflict("changed the metadata of the table, and so does this transaction")
 )
 TABLE_REPLACED_BEFORE_BATCH = METADATA_CHANGED.also(
-    "Delta table {table} was replaced by another one while a batch for it was written: its id is {id!r}, not "
-    "{planned_id!r}. Nothing was written. Start the query again to write to the new table",
+    "MetadataChangedException: The metadata of the Delta table {table} has been changed by a concurrent update: "
+    "it was replaced by another one while a batch for it was written: its id is {id!r}, not {planned_id!r}. "
+    "Nothing was written. Start the query again to write to the new table",
     parameters=("version",),
+)
+_PROTOCOL = (
+    "ProtocolChangedException: The protocol version of the Delta table has been changed by a concurrent "
+    "update. "
 )
 PROTOCOL_CHANGED = ErrorCondition(
     "DELTA_PROTOCOL_CHANGED",
     ProtocolChangedException,
     "2D521",
-    _conflict("both change the protocol of the table"),
+    _PROTOCOL + _conflict("both change the protocol of the table"),
     parameters=_OF_WINNER,
     family="state",
 )
 TABLE_CREATED_BY_BOTH = _also(
     PROTOCOL_CHANGED,
-    "created the table while this transaction was about to. Several writers may try to create a table in an empty "
-    "folder at once; one of them wins",
+    _PROTOCOL
+    + _conflict(
+        "created the table while this transaction was about to. Several writers may try to create a table in an empty "
+        "folder at once; one of them wins"
+    ),
 )
-FEATURE_DROPPED_MEANWHILE = _also(PROTOCOL_CHANGED, "dropped table feature {features:list}")
+FEATURE_DROPPED_MEANWHILE = _also(
+    PROTOCOL_CHANGED, _PROTOCOL + _conflict("dropped table feature {features:list}")
+)
 ROW_ID_ASSIGNMENT_WITHOUT_STATS = ErrorCondition(
     "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
     CommitFailedError,
@@ -296,9 +340,9 @@ ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL = ErrorCondition(
     "DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL",
     CommitFailedError,
     "22KD0",
-    "version {version} of {table} enables row tracking while this transaction disables it: A Row "
-    "Tracking enablement operation was detected running concurrently with a Row Tracking disablement. "
-    "Nothing was written; run the disablement again when the enablement is complete",
+    "A Row Tracking enablement operation was detected running concurrently with a Row Tracking disablement: "
+    "version {version} of {table} enables row tracking while this transaction disables it. Nothing was written; "
+    "run the disablement again when the enablement is complete",
     parameters=("version", "operation", "table"),
     family="state",
 )
@@ -320,9 +364,9 @@ UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS = ErrorCondition(
     "DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
     UnsupportedOperationError,
     "0A000",
-    "no manifests can be generated for {table}: {files} of its files have deletion vectors, which "
-    "readers of manifests do not see. Nothing was written; purge them first (REORG TABLE ... APPLY "
-    "(PURGE))",
+    "The 'GENERATE symlink_format_manifest' command is not supported on table versions with deletion vectors: no "
+    "manifests can be generated for {table}: {files} of its files have deletion vectors, which readers of "
+    "manifests do not see. Nothing was written; purge them first (REORG TABLE ... APPLY (PURGE))",
     parameters=("table", "files"),
     family="operation",
 )
@@ -330,8 +374,9 @@ UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING = ErrorCondition(
     "DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
     UnsupportedOperationError,
     "0AKDC",
-    "no manifests can be generated for {table}: with column mapping, the columns of its files have other "
-    "names than those of the table. Nothing was written",
+    "Manifest generation is not supported for tables that leverage column mapping, as external readers cannot "
+    "read these Delta tables: no manifests can be generated for {table}: with column mapping, the columns of its "
+    "files have other names than those of the table. Nothing was written",
     parameters=("table",),
     family="operation",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
 import string
 from collections.abc import Iterator
@@ -21,6 +22,74 @@ from delta_ds.exceptions import DeltaError, InvalidOptionError, SchemaError
 
 PACKAGE = Path(delta_ds.__file__).parent
 TEXTS = [text for texts in all_conditions().values() for text in texts]
+# The fixed words of the first sentence of each condition, as delta-spark 4.4.0 has it, in order and cut off after 60
+# characters. The first ones are "" where the sentence begins with a value.
+WORDS = json.loads((Path(__file__).parent / "words_of_delta_spark.json").read_text())
+# Texts with other words: the condition, how the text begins, and why.
+OTHER_WORDS = {
+    (
+        "DELTA_CANNOT_RECONSTRUCT_PATH_FROM_URI",
+        "unknown deletion vector",
+    ): "there is no URI, and its kind is not known",
+    ("DELTA_CAST_OVERFLOW_IN_TABLE_WRITE", "column {columnName}"): "the value of Arrow need not be too large",
+    (
+        "DELTA_CONCURRENT_TRANSACTION",
+        "Transaction conflict",
+    ): "a metadata domain is in conflict, no streaming query",
+    ("DELTA_DUPLICATE_ACTIONS_FOUND", "Cannot change the {kind}"): "the actions are of no file",
+    (
+        "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+        "table feature",
+    ): "no other transaction need be at work",
+    ("DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE", "column {column}"): "what is wrong need not be the type",
+    ("DELTA_ILLEGAL_OPTION", "give at least one column"): "arguments are missing",
+    ("DELTA_ILLEGAL_OPTION", "the option 'path' is missing"): "the option has no value",
+    ("DELTA_ILLEGAL_OPTION", "option {option!r}"): "its value is right, the place is not",
+    ("DELTA_ILLEGAL_OPTION", "options {options}"): "their values are right, the place is not",
+    (
+        "DELTA_ILLEGAL_OPTION",
+        "The table property",
+    ): "delta-spark's words of another error, which has no condition",
+    ("DELTA_ILLEGAL_OPTION", "{table} is a table of pydelta"): "the format is wrong for the table",
+    ("DELTA_ILLEGAL_OPTION", "{name} of the page"): "it is a parameter of a request, not an option",
+    (
+        "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+        "the INSERT into",
+    ): "the rows do not fit the list of names, not the table",
+    (
+        "DELTA_INVALID_PARTITION_COLUMN_TYPE",
+        "a column of type",
+    ): "only the type is known there, not the column",
+    ("DELTA_INVALID_PARTITION_COLUMN_TYPE", "the partition value"): "the type is right, the value is not",
+    ("DELTA_INVALID_PROTOCOL_VERSION", "Couldn't find protocol"): "there is no version",
+    (
+        "DELTA_LOG_FILE_NOT_FOUND",
+        "the checkpoint that was read",
+    ): "the checkpoint is gone, no version is asked for",
+    (
+        "DELTA_LOG_FILE_NOT_FOUND",
+        "Unable to retrieve the delta log files to construct table version {version}",
+    ): ("no checkpoint is part of it"),
+    (
+        "DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+        "Not all files",
+    ): "a restore misses data files, no stream commits",
+    ("DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE", "table {table}"): "the protocol is read, not upgraded",
+    ("DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS", "the table at"): "the table is gone, its schema did not change",
+    ("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", "ALTER TABLE {table}"): "no column is changed",
+    (
+        "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+        "table feature {feature!r} cannot be asked",
+    ): "the feature is known",
+    (
+        "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+        "invalid value",
+    ): "where a value is read no table is known",
+    (
+        "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+        "table property",
+    ): "where a value is read no table is known",
+}
 
 
 # --- the records
@@ -63,6 +132,38 @@ def test_second_record_of_a_name_is_refused() -> None:
         index._add(one, texts)
     with pytest.raises(ValueError, match="DELTA_X has two records"):
         index._add(ErrorCondition("DELTA_X", SchemaError, "42000"), texts)
+
+
+# --- the words
+
+
+def test_text_begins_with_the_words_of_delta_spark() -> None:
+    others = {text for text in TEXTS if text.text and not _says(text.text, WORDS.get(text.name, [""]))}
+    unknown = {text for text in others if not any(_is_of(text, *key) for key in OTHER_WORDS)}
+    assert [f"{text.name}: {text.text}, not {WORDS[text.name]}" for text in unknown] == []
+    assert [key for key in OTHER_WORDS if not any(_is_of(text, *key) for text in others)] == []
+
+
+def test_words_are_those_of_conditions_that_exist() -> None:
+    assert set(WORDS) - set(all_conditions()) == set()
+
+
+def _says(text: str, words: list[str]) -> bool:
+    parts = string.Formatter().parse(text)
+    fixed = "".join(literal + ("" if name is None else "\0") for literal, name, *_ in parts)
+    at = 0
+    if not fixed.startswith(words[0]):
+        return False
+    for part in words:
+        found = fixed.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+def _is_of(text: ErrorCondition[Any], name: str, beginning: str) -> bool:
+    return text.name == name and text.text.startswith(beginning)
 
 
 # --- the code

@@ -168,12 +168,11 @@ def _snapshot_to_restore(
             error.parameters,
             table=url,
             version=version,
-            reason=error.text,
             startVersion=error.parameters.get("earliest"),
             endVersion=error.parameters.get("latest"),
         ) from error
     except TimestampOutOfRangeError as error:
-        values, causes = {"table": url, "timestamp": timestamp, "reason": error.text}, error.parameters
+        values, causes = {"table": url}, error.parameters
         if error.condition == TIMESTAMP_GREATER_THAN_COMMIT.name:
             raise CANNOT_RESTORE_TIMESTAMP_GREATER(
                 causes,

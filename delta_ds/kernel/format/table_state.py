@@ -163,7 +163,7 @@ def _check_versions(protocol: Protocol, table: str) -> None:
     versions = f"reader version {reader} and writer version {writer}"
     if reader not in READER_VERSIONS:
         raise _invalid_protocol(
-            f"table {table} requires {versions}, but this version of delta_ds supports reader versions "
+            f'table "{table}" requires {versions}, but this version of delta_ds supports reader versions '
             f"{_listing(READER_VERSIONS)} and writer versions {_listing(WRITER_VERSIONS)}. Upgrade delta_ds, "
             "or read the table with an engine that supports them",
             protocol,
@@ -203,8 +203,9 @@ def _check_known(protocol: Protocol, table: str) -> None:
         from delta_ds._version import __version__
 
         raise UnsupportedFeatureError(
-            f"table {table} requires reader table feature(s) that this version of delta_ds does not support: "
-            f"{_listing(unknown)}. Upgrade delta_ds, or read the table with an engine that supports them",
+            f'Unsupported Delta read feature: table "{table}" requires reader table feature(s) that are unsupported by '
+            f'delta_ds "{__version__}": {_listing(unknown)}. Upgrade delta_ds, or read the table with an engine that '
+            "supports them",
             parameters={"tableNameOrPath": table, "unsupported": unknown, "deltaVersion": __version__},
         )
     if refused:

@@ -148,7 +148,7 @@ def _search_in_commit(
         )
     last = in_commit_time(storage, listing.commits[candidates[-1]])
     if timestamp > last:
-        raise _too_late(storage, timestamp, last)
+        raise too_late(storage, timestamp, last)
     low, high = 0, len(candidates) - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -169,7 +169,7 @@ def _newest_at(storage: Storage, times: Mapping[int, int], timestamp: int, *, op
     newest = at_or_before[-1]
     last = max(times)
     if newest == last and timestamp > times[last] and not open_end:
-        raise _too_late(storage, timestamp, times[last])
+        raise too_late(storage, timestamp, times[last])
     return newest
 
 
@@ -213,7 +213,8 @@ def _too_early(storage: Storage, timestamp: int, first: int) -> TimestampOutOfRa
     )
 
 
-def _too_late(storage: Storage, timestamp: int, last: int) -> TimestampOutOfRangeError:
+def too_late(storage: Storage, timestamp: int, last: int) -> TimestampOutOfRangeError:
+    """The error for a moment after the last commit."""
     return TIMESTAMP_GREATER_THAN_COMMIT(
         providedTimestamp=as_text(timestamp),
         table=storage.url,

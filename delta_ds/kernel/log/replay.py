@@ -193,8 +193,8 @@ def table_state(
     for name, action in (("protocol", protocol), ("metadata", metadata)):
         if action is None:
             raise LogError(
-                f"The {name} of Delta table {storage.url} could not be recovered while reconstructing version "
-                f"{version}: no file of its log holds it. Were files of _delta_log deleted by hand?"
+                f"The {name} of your Delta table could not be recovered while Reconstructing version: {version}. Did "
+                f"you manually delete files in the _delta_log directory? No file of the log of {storage.url} holds it"
             )
     assert protocol is not None and metadata is not None
     if metadata.provider != "parquet":

@@ -359,7 +359,9 @@ def choose_segment(
     _check_contiguous(listing, newest[-1].version + 1 if newest else 0, latest)
     last_commit = listing.commits.get(wanted)
     if last_commit is None:
-        raise LOG_FILE_NOT_FOUND(wanted=wanted, table=listing.table)
+        raise LOG_FILE_NOT_FOUND(
+            wanted=wanted, table=listing.table, checkpoint=checkpoint.version if checkpoint else None
+        )
     commits = _cover(listing, first, wanted)
     return LogSegment(wanted, checkpoint, commits, last_commit, listing.checksums.get(wanted))
 
@@ -369,8 +371,9 @@ def _check_contiguous(listing: LogListing, first: int, last: int) -> None:
     if version is not None:
         after = min((v for v in listing.commits if v > version), default=last)
         raise VersionsNotContiguousError(
-            f"Versions ({version - 1}, {after}) of {listing.table} are not contiguous: the log has a gap between "
-            f"them, found while loading version {last}. Restore the missing commit files; a file that is none of the "
+            f"Versions ({version - 1}, {after}) are not contiguous. A gap in the delta log between versions "
+            f"{version - 1} and {after} was detected while trying to load version {last} of {listing.table}. Restore "
+            "the missing commit files; a file that is none of the "
             f"table's and only looks like version {after} is in the way too, and can be moved elsewhere"
         )
 
@@ -393,8 +396,8 @@ def _without_start(listing: LogListing, wanted: int) -> LogError | VersionNotFou
 def version_not_found(listing: LogListing, wanted: int) -> VersionNotFoundError:
     """The error for a version that is cleaned up or not yet there, with the range that is."""
     return VersionNotFoundError(
-        f"Cannot time travel Delta table {listing.table} to version {wanted}. "
-        f"Available versions: [{earliest_version(listing)}, {listing.latest}].",
+        f"Cannot time travel Delta table to version {wanted}. "
+        f"Available versions: [{earliest_version(listing)}, {listing.latest}] of {listing.table}.",
         parameters={
             "version": wanted,
             "userVersion": wanted,

@@ -276,9 +276,10 @@ def publish(
             pending.version = own.version
             return len(own.data)
     raise CommitFailedError(
-        f"table {pending.table}: this {pending.operation} has been tried {max_attempts} times, and each time another "
-        f"commit was quicker (from version {first} to {pending.version - 1}, in {time.monotonic() - started:.1f} s). "
-        "Nothing was written; run it again when fewer others write",
+        f"This commit has failed as it has been tried {max_attempts} times but did not succeed: each time another "
+        f"commit was quicker than this {pending.operation} on table {pending.table} (from version {first} to "
+        f"{pending.version - 1}, in {time.monotonic() - started:.1f} s). Nothing was written; run it again when fewer "
+        "others write",
         parameters={"numAttempts": max_attempts, "startVersion": first, "failVersion": pending.version - 1},
     )
 

@@ -110,7 +110,12 @@ def _check_protocol(pending: Pending) -> None:
     if before is not None and new is not None and not pending.operation.may_lower_protocol:
         lost = removed_features(before, new)
         if lost:
-            raise INVALID_PROTOCOL_DOWNGRADE(table=table, features=lost)
+            raise INVALID_PROTOCOL_DOWNGRADE(
+                table=table,
+                features=lost,
+                oldProtocol=f"{before.min_reader},{before.min_writer}",
+                newProtocol=f"{new.min_reader},{new.min_writer}",
+            )
     pending.state.check_writable()
     check_managed(pending.protocol, pending.storage)
     if before is not None and new is not None and pending.snapshot is not None:
@@ -208,8 +213,8 @@ def check_may_remove(snapshot: Snapshot, operation: str) -> None:
     if snapshot.table_state.enabled(features.APPEND_ONLY):
         table = snapshot.storage.url
         raise AppendOnlyError(
-            f"table {table} is configured to only allow appends, and this {operation} changes or removes rows; "
-            "nothing was written. If you would like to permit updates or deletes, set delta.appendOnly to false",
+            "This table is configured to only allow appends. If you would like to permit updates or deletes, set "
+            f"delta.appendOnly of {table} to false: this {operation} changes or removes rows; nothing was written",
             parameters={"table_name": table, "config": APPEND_ONLY.name},
         )
 

@@ -237,13 +237,18 @@ class Scope:
         if condition.startswith(("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")):
             if self._what == MERGE.name:
                 condition = MERGE_UNRESOLVED_EXPRESSION.name
+                name = str(parameters.get("objectName", parameters["expression"])).replace("`", "")
+                message = f"Cannot resolve {name} in {clause} given columns {self._columns()}: {message}"
             return SchemaError(message + self._there(), condition=condition, parameters=parameters)
         if condition.startswith(("AMBIGUOUS", "FIELD_NOT_FOUND")):
             return SchemaError(message, condition=condition, parameters=parameters)
         return PredicateError(message, condition=condition, parameters=parameters)
 
     def _there(self) -> str:
-        return f". Columns to be used here: {', '.join(map(quoted, self.frame.columns[:50]))}"
+        return f". Columns to be used here: {self._columns()}"
+
+    def _columns(self) -> str:
+        return ", ".join(map(quoted, self.frame.columns[:50]))
 
     def _refusal(
         self,

@@ -18,7 +18,6 @@ from delta_ds.conditions.dml import (
 )
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT_EMPTY
 from delta_ds.exceptions import InvariantViolationError, SchemaError
-from delta_ds.kernel.files.rows.casts import sql_name
 from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_numeric
 from delta_ds.kernel.format.options.settings import ANSI_POLICY, LEGACY, STRICT
 from delta_ds.kernel.format.schema import char_varchar
@@ -37,6 +36,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     is_nested,
+    sql_name,
     without_metadata,
 )
 from delta_ds.records import dataclass

@@ -19,7 +19,7 @@ from delta_ds.conditions.streaming import (
     CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE,
     INVALID_CDC_RANGE,
 )
-from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
+from delta_ds.exceptions import ChangeDataError, SchemaError
 from delta_ds.kernel.commands.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, CommitChanges, SliceMaker
 from delta_ds.kernel.commands.changes.key_codes import check_keys
 from delta_ds.kernel.commands.changes.net import Net, check_net
@@ -162,10 +162,7 @@ def _first_from(storage: Storage, listing: LogListing, state: TableState, timest
     for version in versions:
         if times[version] >= timestamp:
             return version
-    raise TimestampOutOfRangeError(
-        f"The timestamp {history.as_text(timestamp)} is after the latest commit of {storage.url}, made at "
-        f"{history.as_text(times[versions[-1]])}. Use a timestamp at or before that",
-    )
+    raise history.too_late(storage, timestamp, times[versions[-1]])
 
 
 class ChangeFeed:
@@ -262,8 +259,8 @@ class ChangeFeed:
     def _check_recorded(self, metadata: Metadata, version: int) -> None:
         if metadata.configuration.get(ENABLE_CHANGE_DATA_FEED.name, "false").lower() != "true":
             raise ChangeDataError(
-                f"Error getting change data of {self.storage.url} for range [{self.start} , {self.end}] as change "
-                f"data was not recorded for version [{version}]. Start at a version after "
+                f"Error getting change data for range [{self.start} , {self.end}] as change data was not recorded for "
+                f"version [{version}] of {self.storage.url}. Start at a version after "
                 f"{ENABLE_CHANGE_DATA_FEED} was set (see the history), or set it to record changes from now on",
                 parameters={
                     "version": version,

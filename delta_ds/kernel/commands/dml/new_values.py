@@ -152,11 +152,16 @@ def not_there(schema: StructType, path: Path, table: str, operation: str) -> Sch
             )
     known = unresolved_column(schema, path, table)
     nested = len(path) > 1 and schema.find(path[0]) is not None
+    beginning = ""
     condition = FIELD_NOT_FOUND if nested else UNRESOLVED_COLUMN_WITH_SUGGESTION
     if operation != UPDATE.name and not nested:
         condition = MERGE_UNRESOLVED_EXPRESSION
+        action = operation.rpartition(" ")[2]
+        beginning = (
+            f"Cannot resolve {show(path)} in {action} clause given columns {', '.join(schema.names)}: "
+        )
     return SchemaError(
-        f"{operation}: {known.text.removesuffix('Nothing was changed')}{NOTHING}",
+        f"{beginning}{operation}: {known.text.removesuffix('Nothing was changed')}{NOTHING}",
         condition=condition.name,
         parameters={
             **known.parameters,

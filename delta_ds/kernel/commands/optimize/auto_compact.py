@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delta_ds.conditions.commands import INVALID_AUTO_COMPACT_TYPE
+from delta_ds.conditions.options import INVALID_AUTO_COMPACT_TYPE
 from delta_ds.events.commands import AUTO_COMPACTION_FAILED
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.base.arrow_buffers import integers, numbers

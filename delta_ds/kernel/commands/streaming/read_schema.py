@@ -189,9 +189,9 @@ class ReadSchema:
         # The property alone, as in delta-spark: whether the protocol obliged writers is not asked.
         if not ENABLE_CHANGE_DATA_FEED.of(state.properties):
             raise ChangeDataError(
-                f"Error getting change data of {self._storage.url}: change data was not recorded for version "
-                f"[{state.version}]. Start at a version after delta.enableChangeDataFeed was set (see the history), or "
-                "set it to record changes from now on",
+                f"Error getting change data for range [{state.version} , {state.version}] as change data was not "
+                f"recorded for version [{state.version}] of {self._storage.url}. Start at a version after "
+                "delta.enableChangeDataFeed was set (see the history), or set it to record changes from now on",
             )
 
     # --- with a schema log

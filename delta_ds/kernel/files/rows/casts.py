@@ -30,15 +30,11 @@ from delta_ds.kernel.base.nested_arrays import over, plain_lists, plain_maps
 from delta_ds.kernel.files.read import primitive_conversion
 from delta_ds.kernel.files.read.column_conversion import struct_array
 from delta_ds.kernel.format.expressions import casts
-from delta_ds.kernel.format.expressions.coercion import INTEGRAL, TEMPORAL, is_numeric
+from delta_ds.kernel.format.expressions.coercion import TEMPORAL, is_numeric
 from delta_ds.kernel.format.expressions.zones import Rebase
 from delta_ds.kernel.format.schema.from_arrow import is_list, primitive_from_arrow
 from delta_ds.kernel.format.schema.types import (
     BINARY,
-    BYTE,
-    INTEGER,
-    LONG,
-    SHORT,
     STRING,
     VARIANT,
     VOID,
@@ -49,6 +45,7 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
     arrow_type,
     is_nested,
+    sql_name,
 )
 from delta_ds.records import dataclass
 
@@ -302,11 +299,3 @@ def _unstorable(source: str, table_type: DataType, path: str) -> SchemaError:
     return FAILED_TO_MERGE_FIELDS(
         currentField=path, tableType=str(table_type), dataType=source, updateField=path
     )
-
-
-_SQL_NAMES: dict[DataType, str] = {BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INT", LONG: "BIGINT"}
-
-
-def sql_name(data_type: DataType) -> str:
-    """The type as Spark's messages write it."""
-    return _SQL_NAMES[data_type] if data_type in INTEGRAL else str(data_type).upper()

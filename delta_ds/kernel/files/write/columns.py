@@ -166,7 +166,7 @@ def _physical_type(data_type: DataType, mode: str, plan: WriteSpec, path: str) -
         fields = [_physical(f, mode, plan) for f in data_type]
         stored = tuple(f for f in fields if f.type != VOID)
         if not stored:
-            raise _no_void(f"struct {path} has no field that is not void", plan)
+            raise _no_void(f"struct {path} has no field that is not void", path, data_type, plan)
         return StructType(stored)
     if isinstance(data_type, ArrayType):
         return ArrayType(_fill_void(data_type.element, mode, plan, f"{path}.element"), True)
@@ -178,12 +178,12 @@ def _physical_type(data_type: DataType, mode: str, plan: WriteSpec, path: str) -
 
 def _fill_void(data_type: DataType, mode: str, plan: WriteSpec, path: str) -> DataType:
     if _has_void(data_type):
-        raise _no_void(f"{path} is {data_type}: void cannot be inside an array or map", plan)
+        raise _no_void(f"{path} is {data_type}: void cannot be inside an array or map", path, data_type, plan)
     return _physical_type(data_type, mode, plan, path)
 
 
-def _no_void(why: str, plan: WriteSpec) -> SchemaError:
-    return COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE(table=plan.table, reason=why)
+def _no_void(why: str, path: str, data_type: DataType, plan: WriteSpec) -> SchemaError:
+    return COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE(table=plan.table, reason=why, column=path, type=data_type)
 
 
 def _has_void(data_type: DataType) -> bool:

@@ -19,7 +19,15 @@ from delta_ds.kernel.format.expressions.sql import parse_definition
 from delta_ds.kernel.format.expressions.tree import Call, Column, Expression, Literal, parts_of
 from delta_ds.kernel.format.schema.column_paths import Path, child, find, show
 from delta_ds.kernel.format.schema.field_metadata import GENERATION_EXPRESSION
-from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructField, StructType, walk
+from delta_ds.kernel.format.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    sql_name,
+    walk,
+)
 
 CONSTRAINT_PREFIX = "delta.constraints."
 
@@ -49,15 +57,15 @@ def dependent_columns(schema: StructType, path: Path) -> dict[str, str]:
 
 
 def check_unused(
-    schema: StructType, properties: Mapping[str, str], path: Path, table: str, *, retyped: bool = False,
-    change: str = "altered",
+    schema: StructType, properties: Mapping[str, str], path: Path, table: str, *,
+    retyped: tuple[DataType, DataType] | None = None, change: str = "altered",
 ) -> None:  # fmt: skip
     """Refuse to change a column that constraints or generated columns use.
 
     Parameters
     ----------
     retyped
-        Data of another type would change it, not a command.
+        Its type and the other one of data that would change it; None: a command changes it.
     change
         What cannot happen to the column, for the message.
 
@@ -80,9 +88,16 @@ def check_unused(
     ):
         if users:
             listed = "; ".join(f"{name}: {text}" for name, text in users.items())
-            raise (mismatch if retyped else changed)(
-                column=show(path), table=table, change=change, listed=listed, dependents=users
-            )
+            values = {
+                "column": show(path),
+                "table": table,
+                "change": change,
+                "listed": listed,
+                "dependents": users,
+            }
+            if retyped is None:
+                raise changed(**values)
+            raise mismatch(**values, columnType=sql_name(retyped[0]), dataType=sql_name(retyped[1]))
 
 
 def check_generated_type(path: Path, field: StructField, new: DataType, table: str) -> None:
@@ -96,7 +111,13 @@ def check_generated_type(path: Path, field: StructField, new: DataType, table: s
     text = field.metadata.get(GENERATION_EXPRESSION)
     if text is not None:
         raise GENERATED_COLUMN_KEEPS_TYPE(
-            column=show(path), table=table, expression=text, type=field.type, new=new
+            column=show(path),
+            table=table,
+            expression=text,
+            expressionType=sql_name(field.type),
+            columnType=sql_name(new),
+            type=field.type,
+            new=new,
         )
 
 

@@ -12,7 +12,12 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime, time, timezone, tzinfo
 from typing import Any
 
-from delta_ds.conditions.options import TIME_TRAVEL_INVALID_BEGIN_VALUE, TIMESTAMP_INVALID
+from delta_ds.conditions.options import (
+    REGEX_OPT_SYNTAX_ERROR,
+    TIME_TRAVEL_INVALID_BEGIN_VALUE,
+    TIMESTAMP_INVALID,
+    VERSION_INVALID,
+)
 from delta_ds.conditions.record import ILLEGAL_OPTION
 from delta_ds.events.commands import OPTION_PASSED_OVER
 from delta_ds.exceptions import InvalidOptionError
@@ -273,7 +278,7 @@ class OptionSet:
                 raise
             except ValueError as error:
                 raise InvalidOptionError(
-                    f"invalid value {text!r} for option {name!r}: {error}",
+                    f"{_beginning(option, name, text)} for option '{name}', {error}",
                     condition=option.condition,
                     parameters=_wrong_value(option, name, text, error),
                 ) from error
@@ -356,7 +361,7 @@ def _facts_in(options: Mapping[str, Any]) -> SessionFacts:
         return parse_facts(text, timezone.utc)
     except ValueError as error:
         raise InvalidOptionError(
-            f"invalid value {text!r} for option {SETTINGS_OPTION!r}: {error}",
+            f"Invalid value '{text}' for option '{SETTINGS_OPTION}', {error}",
             parameters={"name": SETTINGS_OPTION, "input": text, "explain": str(error)},
         ) from error
 
@@ -380,6 +385,17 @@ def _text(name: str, kind: str, value: Any) -> str:
         f"invalid value for option {name!r}: it takes {form}, not a {type(value).__name__}",
         parameters={"name": name, "input": type(value).__name__, "explain": f"it takes {form}"},
     )
+
+
+def _beginning(option: Option, name: str, text: str) -> str:
+    """The words that the condition has for a wrong value."""
+    words = {
+        REGEX_OPT_SYNTAX_ERROR.name: f"Please recheck your syntax for '{name}': ",
+        TIME_TRAVEL_INVALID_BEGIN_VALUE.name: f"{name} needs to be a valid begin value: ",
+        TIMESTAMP_INVALID.name: f"The provided timestamp ('{text}') cannot be converted to a valid timestamp: ",
+        VERSION_INVALID.name: f"The provided version ({text}) is not a valid version: ",
+    }.get(option.condition or "", "")
+    return f"{words}{'i' if words else 'I'}nvalid value '{text}'"
 
 
 def _wrong_value(option: Option, name: str, text: str, error: ValueError) -> dict[str, str]:

@@ -266,6 +266,25 @@ def _to_node(data_type: DataType) -> Any:
     return str(data_type)
 
 
+_SQL_NAMES = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
+
+
+def sql_name(data_type: DataType) -> str:
+    """The type as Spark's messages write it.
+
+    >>> sql_name(StructType((StructField("a", ArrayType(LONG, True)),)))
+    'STRUCT<a: ARRAY<BIGINT>>'
+    """
+    if isinstance(data_type, StructType):
+        return f"STRUCT<{', '.join(f'{field.name}: {sql_name(field.type)}' for field in data_type)}>"
+    if isinstance(data_type, ArrayType):
+        return f"ARRAY<{sql_name(data_type.element)}>"
+    if isinstance(data_type, MapType):
+        return f"MAP<{sql_name(data_type.key)}, {sql_name(data_type.value)}>"
+    text = str(data_type)
+    return _SQL_NAMES.get(text) or text.upper()
+
+
 def arrow_type(data_type: DataType) -> pa.DataType:
     """The Arrow type that carries a Delta type, equal to what Spark's Arrow exchange uses.
 

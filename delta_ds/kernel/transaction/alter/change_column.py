@@ -59,6 +59,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    sql_name,
 )
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.transaction.alter.definitions import check_default
@@ -284,11 +285,11 @@ def _check_widening(state: TableState, path: Path, field: StructField, new: Data
         )
     if can_widen(field.type, new):
         if not state.widens_types:
-            raise _unsupported(state, path, field, str(new), TYPE_WIDENING_NOT_ENABLED)
+            raise _unsupported(state, path, field, new, TYPE_WIDENING_NOT_ENABLED)
         return
     upcast = new == STRING and type(field.type) not in _NESTED or is_wider(field.type, new)
     raise _unsupported(
-        state, path, field, str(new), UNSUPPORTED_TYPE_CHANGE if upcast else NOT_SUPPORTED_CHANGE_COLUMN
+        state, path, field, new, UNSUPPORTED_TYPE_CHANGE if upcast else NOT_SUPPORTED_CHANGE_COLUMN
     )
 
 
@@ -307,11 +308,20 @@ def _unsupported(
     state: TableState,
     path: Path,
     field: StructField,
-    new: str,
+    new: DataType | str,
     condition: ErrorCondition[UnsupportedOperationError],
 ) -> UnsupportedOperationError:
-    old = declared_type(field) or str(field.type)
-    return condition({"from": old, "to": new}, column=show(path), table=state.table, old=old, new=new)
+    old = declared_type(field) or field.type
+    old_type, new_type = (one.upper() if isinstance(one, str) else sql_name(one) for one in (old, new))
+    return condition(
+        {"from": str(old), "to": str(new)},
+        column=show(path),
+        table=state.table,
+        old=old,
+        new=new,
+        oldType=old_type,
+        newType=new_type,
+    )
 
 
 # --- nullability, comment, default

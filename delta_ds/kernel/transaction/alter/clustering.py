@@ -23,7 +23,14 @@ from delta_ds.kernel.format.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DA
 from delta_ds.kernel.format.schema import column_paths
 from delta_ds.kernel.format.schema.column_mapping import physical_path
 from delta_ds.kernel.format.schema.column_paths import Path, parse_path, show
-from delta_ds.kernel.format.schema.types import DataType, DecimalType, PrimitiveType, StructType, walk
+from delta_ds.kernel.format.schema.types import (
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    StructType,
+    sql_name,
+    walk,
+)
 from delta_ds.kernel.transaction.alter.protocol import upgrade_protocol
 from delta_ds.records import replace
 
@@ -86,7 +93,7 @@ def _check_eligible(path: Path, data_type: DataType, table: str) -> None:
             table=table,
             column=show(path),
             data_type=data_type,
-            columnsWithDataTypes=f"{show(path)} : {data_type}",
+            columnsWithDataTypes=f"{show(path)} : {sql_name(data_type)}",
         )
 
 

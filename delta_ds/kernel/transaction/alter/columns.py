@@ -167,8 +167,8 @@ def _check_addable(state: TableState, wanted: Sequence[NewColumn]) -> None:
         raise COLUMN_ALREADY_EXISTS(table=state.table, columns=twice)
     if any(not f.nullable for _, f in walk(fields)):
         raise UnsupportedOperationError(
-            f"a column that is added to {state.table} cannot be NOT NULL: its rows have no value for it. "
-            "Nothing was changed"
+            "Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables: a column "
+            f"that is added to {state.table} cannot be NOT NULL: its rows have no value for it. Nothing was changed"
         )
     for field in fields:
         if CURRENT_DEFAULT in field.metadata:
@@ -307,7 +307,7 @@ def _without(schema: StructType, path: Path, table: str) -> StructType:
     struct = _type_at(schema, above)
     if not isinstance(struct, StructType):
         raise UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE(
-            column=show(path), table=table, struct=show(above)
+            column=show(path), table=table, struct=show(above), structType=struct
         )
     if len(struct) == 1:
         raise DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA(column=show(path), struct=show(above) or table)

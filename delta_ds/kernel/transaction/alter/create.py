@@ -369,7 +369,7 @@ def create_table(
         operation = CREATE_TABLE if creates else CREATE_OR_REPLACE_TABLE
     elif mode == CREATE:
         raise TableExistsError(
-            f"there is a table at {table} already (version {txn.read_version}); use createIfNotExists, replace or "
+            f"Table {table} already exists (version {txn.read_version}); use createIfNotExists, replace or "
             "createOrReplace. Nothing was written",
             parameters={"tableName": table},
         )

@@ -62,7 +62,15 @@ from delta_ds.kernel.format.schema.field_metadata import (
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from delta_ds.kernel.format.schema.types import BOOLEAN, LONG, DataType, StructField, StructType
+from delta_ds.kernel.format.schema.types import (
+    BOOLEAN,
+    LONG,
+    VOID,
+    DataType,
+    StructField,
+    StructType,
+    sql_name,
+)
 from delta_ds.kernel.transaction.alter.protocol import upgrade_protocol
 from delta_ds.records import dataclass, replace
 
@@ -131,7 +139,7 @@ def check_constraint(name: str, expression: str, schema: StructType, table: str)
     owner = f"CHECK constraint {name} of {table}"
     bound = _bound(owner, expression, schema, _CONSTRAINT)
     if bound.type != BOOLEAN:
-        raise NON_BOOLEAN_CHECK_CONSTRAINT(owner=owner, expr=expression, type=bound.type, name=name)
+        raise NON_BOOLEAN_CHECK_CONSTRAINT(table=table, expr=expression, type=bound.type, name=name)
 
 
 def _bound(owner: str, text: str, schema: StructType, kind: _Kind) -> Expression:
@@ -253,7 +261,10 @@ def _check_generated(field: StructField, schema: StructType, table: str) -> None
     found = clause.bound(plain, "UTC").type
     if not same_type(found, field.type):
         raise GENERATED_COLUMNS_EXPR_TYPE_MISMATCH(
-            clause=clause, expressionType=str(found), columnType=str(field.type), columnName=field.name
+            clause=clause,
+            expressionType=sql_name(found or VOID),
+            columnType=sql_name(field.type),
+            columnName=field.name,
         )
 
 

@@ -147,7 +147,7 @@ def _check_status(key: str, text: str, feature: str, creates: bool) -> None:
         refused = CREATE_TABLE_SET_CLUSTERING if creates else ALTER_TABLE_SET_CLUSTERING
         raise refused(key=key, tableFeature=feature)
     if text.strip().lower() not in _ON:
-        raise UNSUPPORTED_FEATURE_STATUS(property=key, status=text)
+        raise UNSUPPORTED_FEATURE_STATUS(property=key, status=text, feature=feature)
 
 
 _COMMENT = "comment"  # stored as the table's description

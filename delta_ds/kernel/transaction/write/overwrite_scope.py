@@ -205,8 +205,7 @@ def _scope_of_predicate(
         raise NON_PARTITION_COLUMN_IN_REPLACE_WHERE(
             columnName=str(others[0]),
             table=table,
-            partition_columns=list(state.partition_columns),
-            columnList=", ".join(state.partition_columns),
+            columnList=list(state.partition_columns),
         )
     if not options.data_change and not by_partition:
         raise REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET(text=text, table=table)

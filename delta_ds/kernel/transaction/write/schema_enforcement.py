@@ -206,18 +206,20 @@ def _check_generated(table: StructType, merged: StructType, table_name: str) -> 
 
 def _check_dependents(state: TableState, data: StructType) -> None:
     """Refuse other types for columns that constraints or generated columns are computed from."""
-    for path in _retyped_columns(state.schema, data, ()):
+    for path, column_type, data_type in _retyped_columns(state.schema, data, ()):
         check_unused(
             state.schema,
             state.properties,
             path,
             state.table,
-            retyped=True,
+            retyped=(column_type, data_type),
             change="written with another type",
         )
 
 
-def _retyped_columns(table: DataType, data: DataType, path: Path) -> Iterator[Path]:
+def _retyped_columns(
+    table: DataType, data: DataType, path: Path
+) -> Iterator[tuple[Path, DataType, DataType]]:
     # Fields of structs are compared by their exact name, as delta-spark does here.
     if isinstance(table, StructType) and isinstance(data, StructType):
         incoming = {f.name: f for f in data}
@@ -230,7 +232,7 @@ def _retyped_columns(table: DataType, data: DataType, path: Path) -> Iterator[Pa
         yield from _retyped_columns(table.key, data.key, (*path, "key"))
         yield from _retyped_columns(table.value, data.value, (*path, "value"))
     elif table != data:
-        yield path
+        yield path, table, data
 
 
 def _check_data(
@@ -254,9 +256,7 @@ def _mismatch(
     state: TableState, data: StructType, merged: StructType, wanted: Sequence[str], overwrite: bool
 ) -> SchemaError:
     table, table_name, partition_columns = state.schema, state.table, state.partition_columns
-    lines = [
-        f"A metadata mismatch was detected when writing to the Delta table {table_name}. Nothing was written."
-    ]
+    lines = [f"{table_name}. Nothing was written."]
     differences = list(_differences(table, data))
     if merged != table:
         lines.append("A schema mismatch detected when writing to the Delta table:")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_WRITE
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.files.rows.casts import can_store, match_names, sql_name
+from delta_ds.kernel.files.rows.casts import can_store, match_names
 from delta_ds.kernel.format.expressions.coercion import INTEGER_BITS
 from delta_ds.kernel.format.schema.types import (
     VOID,
@@ -23,6 +23,7 @@ from delta_ds.kernel.format.schema.types import (
     StructField,
     StructType,
     schema_to_json,
+    sql_name,
     without_metadata,
 )
 from delta_ds.records import dataclass, field

@@ -271,7 +271,7 @@ class _Matching:
         for field in given.fields[len(wanted.fields) :]:
             if field.name.lower() in known:
                 line = f"{path} has {len(wanted.fields)} fields, {len(given.fields)} in the rows; they go by place"
-                lines = f"the rows do not fit {self.table.address}: {line}. Nothing was written"
+                lines = f"{self.table.address}: {line}. Nothing was written"
                 raise METADATA_MISMATCH(lines=lines, differences=[line])
             fields.append(field)
         return StructType(fields)

@@ -416,7 +416,7 @@ def test_a_schema_log_elsewhere_is_refused_unless_it_is_allowed(
     tmp_path: Path, location: str, checkpoint: str | None
 ) -> None:
     source = located(tmp_path, location)
-    with pytest.raises(SchemaError, match="must be placed under the checkpoint") as raised:
+    with pytest.raises(SchemaError, match="must be placed under checkpoint location") as raised:
         check_locations([source], checkpoint)
     assert raised.value.condition == "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT"
     check_locations([source], checkpoint, anywhere=True)
