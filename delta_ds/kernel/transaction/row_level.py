@@ -30,13 +30,11 @@ from delta_ds.conditions.transaction import (
 )
 from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.files.read.plan import FileSlice, vector_descriptor
+from delta_ds.kernel.files.write.live_actions import mark_rows
 from delta_ds.kernel.format.actions import AddFile, RemoveFile, without_nulls
-from delta_ds.kernel.format.values.deletion_vector import as_action, merge_positions, write_vectors
-from delta_ds.kernel.format.values.statistics_json import with_wide_bounds
 from delta_ds.kernel.storage.uri import canonical_path
 from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows
 from delta_ds.kernel.transaction.reads import partition_values
-from delta_ds.kernel.transaction.row_ids import num_records
 from delta_ds.kernel.transaction.winning_commit import Conflict, WinningCommit, file_conflict
 from delta_ds.kernel.transaction.winning_rows import (
     WantedRows,
@@ -260,23 +258,9 @@ class _RowCheck:
 
     def _marked(self, bodies: Mapping[str, AddFile], after: Mapping[str, Positions]) -> Iterator[AddFile]:
         """Files with deletion vectors of both; those without any row left are not added again."""
-        storage = self._pending.storage
-        rows = {path: num_records(body, self._pending.table) for path, body in bodies.items()}
-        vectors = {
-            path: merge_positions(
-                storage, vector_descriptor(body.get("deletionVector")), after[path], rows[path]
-            )
-            for path, body in bodies.items()
-        }
-        files: list[str] = []
-        try:
-            left = {path: vector for path, vector in vectors.items() if len(vector) < rows[path]}
-            written = write_vectors(storage, left, files)
-        finally:
-            self._changes.staged.add(files)
-        for path, vector in written.items():
-            stats = with_wide_bounds(bodies[path].get("stats"), rows[path])
-            yield {**bodies[path], "deletionVector": as_action(vector), "stats": stats, "dataChange": True}
+        marked = mark_rows(self._pending.storage, bodies, after, self._changes.staged)
+        for body in marked.adds.values():
+            yield {**body, "dataChange": True}
 
     def _canonical(self, body: AddFile | RemoveFile) -> str:
         return canonical_path(str(body.get("path")), self._pending.storage)

@@ -27,13 +27,10 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.base.arrow_buffers import texts
 from delta_ds.kernel.base.nested_arrays import array_of_values
 from delta_ds.kernel.commands.dml.plan import DmlPlan
-from delta_ds.kernel.files.read.plan import vector_descriptor
-from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds
+from delta_ds.kernel.files.write.live_actions import add_bodies, live_adds, mark_rows
 from delta_ds.kernel.format.actions import AddFile
 from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.operations import MERGE, WRITE
-from delta_ds.kernel.format.values.deletion_vector import as_action, merge_positions, write_vectors
-from delta_ds.kernel.format.values.statistics_json import json_members, with_wide_bounds
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
 from delta_ds.kernel.storage.staging import StagedFiles, discard
@@ -245,30 +242,10 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
     if not deleted:
         return _Marked()
     bodies = _bodies(snapshot, list(deleted))
-    before = {path: vector_descriptor(body.get("deletionVector")) for path, body in bodies.items()}
-    records = {path: _physical_rows(snapshot, body) for path, body in bodies.items()}
-    vectors: dict[str, npt.NDArray[np.uint64]] = {}
-    emptied: list[str] = []
-    for path, positions in deleted.items():
-        union = merge_positions(snapshot.storage, before[path], positions, records[path])
-        if len(union) >= records[path]:
-            emptied.append(path)
-        else:
-            vectors[path] = union
-    files: list[str] = []
-    try:
-        written = write_vectors(snapshot.storage, vectors, files)
-    finally:
-        staged.add(files)
-    new: dict[str, AddFile] = {
-        path: {
-            **bodies[path],
-            "deletionVector": as_action(vector),
-            "stats": with_wide_bounds(bodies[path].get("stats"), records[path]),
-        }
-        for path, vector in written.items()
-    }
-    return _Marked(new, emptied, updated=sum(before[path] is not None for path in new))
+    marked = mark_rows(snapshot.storage, bodies, deleted, staged)
+    return _Marked(
+        marked.adds, marked.emptied, updated=sum("deletionVector" in bodies[path] for path in marked.adds)
+    )
 
 
 def _rows(snapshot: Snapshot, paths: Sequence[str]) -> pa.Int64Array:
@@ -303,17 +280,6 @@ def _describe_files(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArr
         )
         table = table.set_column(table.column_names.index("partitionValues"), "partitionValues", maps)
     yield table.drop_columns([name for name in ("dataChange",) if name in table.column_names])
-
-
-def _physical_rows(snapshot: Snapshot, body: AddFile) -> int:
-    records = json_members(body.get("stats") or "").get("numRecords", "")
-    if records.isdecimal():
-        return int(records)
-    import pyarrow.parquet as pq
-
-    storage = snapshot.storage
-    with storage.open(storage.resolve(body["path"])) as file:
-        return int(pq.read_metadata(file).num_rows)
 
 
 class _FileCounts:

@@ -21,7 +21,7 @@ from delta_ds.kernel.commands.dml.candidates import NO_SOURCES, Rewritten, disti
 from delta_ds.kernel.commands.dml.changed_rows import SOURCE, ChangedRows, RowChanges, by_file, patch
 from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
 from delta_ds.kernel.commands.dml.plan import FileRewrite
-from delta_ds.kernel.files.read.data_file import BATCH_ROWS, Batches, errors_name_file
+from delta_ds.kernel.files.read.data_file import BATCH_ROWS, Batches, errors_name_file, open_data_file
 from delta_ds.kernel.files.read.file_columns import Layouts
 from delta_ds.kernel.files.read.plan import FileSlice
 from delta_ds.kernel.files.read.reader import read_slice
@@ -236,10 +236,9 @@ class _Task:
         )
 
     def _write(self, number: int, changed: ChangedRows) -> TaskResult:
-        plan = self._plan
-        if changed.deletes_only and len(changed) == plan.rows.get(number) and self._rows.feed is None:
+        piece = self._plan.files[number]
+        if changed.deletes_only and self._rows.feed is None and self._are_all_rows(number, len(changed)):
             return TaskResult()
-        piece = plan.files[number]
         if changed.updates.all() and piece.size >= LEAST_COPIED:
             replaced = self._replace_columns(piece, changed)
             if replaced is not None:
@@ -252,6 +251,15 @@ class _Task:
                 done += self._rows.write(rows, places, changed, writer)
         self._check_all_found(piece, done, len(changed))
         return TaskResult(rows=writer.rows - before)
+
+    def _are_all_rows(self, number: int, count: int) -> bool:
+        """Whether a file has so many rows that are not deleted: by the log and, as that may be wrong, by its footer."""
+        plan = self._plan
+        if plan.rows.get(number) != count:
+            return False
+        with open_data_file(plan.change.write.storage, plan.reading, plan.files[number]) as file:
+            deleted = 0 if file.deleted is None else len(file.deleted)
+            return file.num_rows - deleted == count
 
     def _rows_of(self, piece: FileSlice) -> Batches:
         return read_slice(self._plan.change.write.storage, self._layouts, piece, BATCH_ROWS, False)

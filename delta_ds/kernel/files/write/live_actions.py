@@ -1,4 +1,4 @@
-"""Actions of live files: their `add` as it was committed, with statistics, tags and row ids; and their `remove`.
+"""Actions of live files: their `add` as it was committed, or with more rows deleted; and their `remove`.
 
 `Snapshot.live_files` leaves out what a scan never asks for; commands that commit files once more need it. Those that
 remove files name them by row number, and the actions are made in Arrow columns.
@@ -14,14 +14,21 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST, FAILED_READ_FILE_NO_HINT
 from delta_ds.kernel.base.arrow_buffers import field_of, texts
-from delta_ds.kernel.format.actions import AddFile, RemoveFile
+from delta_ds.kernel.files.read.plan import vector_descriptor
+from delta_ds.kernel.format.actions import AddFile, RemoveFile, counted_rows
+from delta_ds.kernel.format.values.deletion_vector import as_action, merge_positions, write_vectors
+from delta_ds.kernel.format.values.statistics_json import with_wide_bounds
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.format.values.deletion_vector import Positions
     from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.storage.staging import StagedFiles
 
 
 _FIELDS = (
@@ -104,6 +111,103 @@ def _body(row: Mapping[str, Any], data_change: bool) -> AddFile:
     body.setdefault("partitionValues", {})
     body["dataChange"] = data_change
     return cast("AddFile", body)
+
+
+# --- files in which more rows are deleted
+
+_FOOTERS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedFiles:
+    """Files in which more rows are deleted.
+
+    Attributes
+    ----------
+    adds
+        By the key of the file, its `add` with the new vector.
+    emptied
+        The keys of files none of whose rows are left.
+    """
+
+    adds: dict[str, AddFile]
+    emptied: list[str]
+
+
+def mark_rows(
+    storage: Storage, files: Mapping[str, AddFile], deleted: Mapping[str, Positions], staged: StagedFiles
+) -> MarkedFiles:
+    """Delete rows of files by deletion vectors, besides those that are deleted already.
+
+    That a file has no rows left is never taken from its statistics alone: those of other writers may be wrong.
+
+    Parameters
+    ----------
+    storage
+        The table's.
+    files
+        The `add` of each file as it is.
+    deleted
+        By the same keys, uint64 positions of rows, in any order.
+    staged
+        Gets the files of the vectors.
+
+    Raises
+    ------
+    DataFileError
+        A vector, or a footer that has to be read, is missing or damaged.
+    StorageError
+        A file cannot be written.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        counts = pool.map(lambda key: _physical_rows(storage, files[key], deleted[key]), deleted)
+        rows = dict(zip(deleted, counts, strict=True))
+    vectors: dict[str, Positions] = {}
+    emptied = []
+    for key, positions in deleted.items():
+        before = vector_descriptor(files[key].get("deletionVector"))
+        union = merge_positions(storage, before, positions, rows[key])
+        if len(union) >= rows[key]:
+            emptied.append(key)
+        else:
+            vectors[key] = union
+    paths: list[str] = []
+    try:
+        written = write_vectors(storage, vectors, paths)
+    finally:
+        staged.add(paths)
+    adds: dict[str, AddFile] = {
+        key: {
+            **files[key],
+            "deletionVector": as_action(vector),
+            "stats": with_wide_bounds(files[key].get("stats"), rows[key]),
+        }
+        for key, vector in written.items()
+    }
+    return MarkedFiles(adds, emptied)
+
+
+def _physical_rows(storage: Storage, add: AddFile, deleted: Positions) -> int:
+    """The rows of a file, deleted ones included: by its footer, unless its statistics say that some are left."""
+    counted = counted_rows(add.get("stats"))
+    vector = vector_descriptor(add.get("deletionVector"))
+    before = 0 if vector is None else vector.cardinality
+    if counted is not None and before + len(deleted) < counted and int(deleted.max(initial=0)) < counted:
+        return counted
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parameters = {"path": add["path"], "table": storage.url}
+    place = f"data file {add['path']} of table {storage.url}"
+    try:
+        with storage.open(storage.resolve(add["path"])) as file:
+            return int(pq.read_metadata(file).num_rows)
+    except FileNotFoundError as error:
+        raise FAILED_READ_FILE_FILE_NOT_EXIST(parameters, place=place) from error
+    except (pa.ArrowException, OSError) as error:
+        raise FAILED_READ_FILE_NO_HINT(parameters, place=place, reason=error) from error
 
 
 # Lines are made for so many files at once, which bounds the memory and stays below Arrow's 2 GB of one string array.

@@ -149,6 +149,35 @@ def test_rows_of_a_file_with_the_vector_of_another_one_are_not_taken_for_deleted
     assert log.snapshot().version == 2
 
 
+@given(
+    rows=st.integers(1, 8),
+    counted=st.integers(1, 10),
+    deletes=st.lists(st.sets(st.integers(0, 7), min_size=1), min_size=1, max_size=3),
+    vectors=st.booleans(),
+    by_merge=st.booleans(),
+)
+@settings(max_examples=examples(60), deadline=None)
+def test_a_file_whose_rows_another_writer_counted_wrong_loses_only_the_rows_that_match(
+    rows: int, counted: int, deletes: list[set[int]], vectors: bool, by_merge: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        table = TableBuilder(folder)
+        features = ["deletionVectors"] if vectors else None
+        properties = {"delta.enableDeletionVectors": str(vectors).lower()}
+        table.create(pa.schema([("id", pa.int64())]), properties=properties, reader_features=features)
+        table.append(pa.table({"id": pa.array(range(rows), pa.int64())}), stats={"numRecords": counted})
+        left = set(range(rows))
+        for ids in deletes:
+            left -= ids
+            log = DeltaLog(folder)
+            if by_merge:
+                source = pa.table({"id": pa.array(sorted(ids), pa.int64())})
+                log.merge(source, "target.id = source.id").when_matched_delete().execute()
+            else:
+                log.delete(f"id IN ({', '.join(map(str, ids))})")
+            assert [row["id"] for row in _rows(DeltaLog(folder))] == sorted(left)
+
+
 def test_an_append_only_table_keeps_its_rows(tmp_path: Path) -> None:
     log = DeltaLog(str(tmp_path))
     log.write(pa.table({"id": [1]}), options={"delta.appendOnly": "true"})

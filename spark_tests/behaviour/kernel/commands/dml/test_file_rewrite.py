@@ -334,10 +334,14 @@ def test_file_without_changed_rows_stays(tmp_path: Path) -> None:
     assert (found.files, found.seen, len(found.result.adds)) == ((1,), True, 1)
 
 
-def test_file_all_of_whose_rows_go_is_not_read(tmp_path: Path) -> None:
+def test_file_all_of_whose_rows_go_is_not_read_beyond_its_footer(tmp_path: Path) -> None:
     snapshot = _new_table(str(tmp_path), {}, files=1)
     plan = _plan(snapshot, DELETE)
-    Path(tmp_path, plan.files[0].path).unlink()
+    file = Path(tmp_path, plan.files[0].path)
+    first_column = pq.read_metadata(file).row_group(0).column(0)
+    with file.open("r+b") as content:
+        content.seek(4)
+        content.write(bytes(first_column.total_compressed_size))
     found = rewrite_changed_files(plan, [_changes({0: [(n, 0) for n in range(40)]})])
     assert (found.files, found.rows, found.result.adds) == ((0,), 40, [])
 
