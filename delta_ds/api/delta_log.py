@@ -15,6 +15,7 @@ from delta_ds.kernel.base.arguments import checked, internal
 from delta_ds.kernel.base.card import Card, Shown
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.log.snapshot import open_table_state
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 
@@ -96,6 +97,8 @@ class DeltaLog(Shown, Maintained, Described, Frames):
     def history(self, limit: int | None = None) -> History:
         """Return the commits, newest first.
 
+        It needs no columns: tables whose schema this package cannot read have a history too.
+
         Parameters
         ----------
         limit
@@ -114,8 +117,8 @@ class DeltaLog(Shown, Maintained, Described, Frames):
         [(1, 'WRITE'), (0, 'WRITE')]
         """
         _check_from_zero(limit=limit)
-        latest = self.open_snapshot()
-        return history.describe(self.storage, list_log(self.storage), latest.table_state, limit)
+        latest = open_table_state(self.storage)
+        return history.describe(self.storage, list_log(self.storage), latest, limit)
 
     @property
     def plot(self) -> Plots:

@@ -10,7 +10,7 @@ from delta_ds.events import log as events
 from delta_ds.kernel.format.actions import Metadata, Protocol
 from delta_ds.kernel.format.features import CLUSTERING
 from delta_ds.kernel.format.schema.types import StructType
-from delta_ds.kernel.format.table_state import TableState, check_managed
+from delta_ds.kernel.format.table_state import TableState, check_managed, check_readable
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
@@ -306,6 +306,21 @@ def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
     if listeners.is_wanted(SnapshotReport):
         _report(snapshot, None, opened.base, started)
     return snapshot
+
+
+def open_table_state(storage: Storage) -> TableState:
+    """Protocol and metadata of the latest version, for what needs neither rows nor columns: the schema may be any text.
+
+    Raises
+    ------
+    DeltaError
+        See `DeltaLog.snapshot`; not for what the schema or the partition columns are.
+    """
+    _, opened = with_fallback(storage, find_segment(storage, None), lambda s: _open(storage, s))
+    table = opened.table
+    check_readable(table.protocol, table.properties, table.table)
+    check_managed(table.protocol, storage)
+    return table
 
 
 def _report(snapshot: Snapshot, files: int | None, base: Base | None, started: float) -> None:

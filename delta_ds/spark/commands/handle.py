@@ -12,7 +12,8 @@ from delta_ds.conditions.session import (
     MISSING_DELTA_TABLE_NAME,
     MISSING_DELTA_TABLE_OF_OTHERS,
 )
-from delta_ds.exceptions import NotADeltaTableError
+from delta_ds.exceptions import NotADeltaTableError, SchemaError, UnsupportedFeatureError
+from delta_ds.kernel.log.snapshot import open_table_state
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.base.kinds import session_facts
 from delta_ds.spark.base.kinds.session_kind import knows_names, server_knows_names
@@ -95,19 +96,25 @@ def open_handle(
     return Handle(spark, log, where, given, alias, opened=card)
 
 
-def _opened(log: DeltaLog) -> tuple[str, Card]:
+def _opened(log: DeltaLog) -> tuple[str, Card | None]:
     """The full path or URL of an existing table, without secrets, and what a notebook shows of its latest version.
 
     Raises
     ------
     NotADeltaTableError
         There is no table.
+    UnsupportedFeatureError
+        It needs something of readers that is not supported.
     """
     try:
-        snapshot = log.snapshot()
+        card = log.snapshot()._card()
     except NotADeltaTableError as error:
         raise missing_at_path(log.storage.url, error) from error
-    return log.storage.url, snapshot._card()
+    except (SchemaError, UnsupportedFeatureError):
+        # Its history needs no columns. What does need them says what is wrong with them.
+        open_table_state(log.storage)
+        card = None
+    return log.storage.url, card
 
 
 def missing_at_path(path: str, error: NotADeltaTableError) -> NotADeltaTableError:

@@ -8,7 +8,14 @@ from datetime import datetime, timezone
 import pyarrow as pa
 import pytest
 
-from delta_ds import CorruptLogFileError, DeltaLog, InvalidOptionError, TimestampOutOfRangeError
+from delta_ds import (
+    CorruptLogFileError,
+    DeltaError,
+    DeltaLog,
+    InvalidOptionError,
+    TimestampOutOfRangeError,
+    UnsupportedFeatureError,
+)
 from delta_ds.kernel.log.history import datetime_of, milliseconds
 from delta_ds.testing import TableBuilder, commit_time, metadata_action
 
@@ -133,3 +140,38 @@ def test_history_gives_every_parameter_as_text(table):
     table.commit(operation="X", operationParameters={"a": 1, "b": [1, "x"], "c": "text", "d": None})
     (entry,) = DeltaLog(table.path).history(limit=1)
     assert entry["operationParameters"] == {"a": "1", "b": '[1, "x"]', "c": "text", "d": None}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {
+            "schemaString": '{"type":"struct","fields":[{"name":"id","type":"blob","nullable":true,"metadata":{}}]}'
+        },
+        {"schemaString": "{"},
+        {"partitionColumns": ["nowhere"]},
+    ],
+    ids=["unknown type", "no JSON", "unknown partition column"],
+)
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_table_whose_columns_cannot_be_read_has_a_history(tmp_path, change, checkpoint):
+    table = in_commit_table(tmp_path, [100, 200])
+    if checkpoint:
+        table.checkpoint()
+    properties = {"delta.enableInCommitTimestamps": "true"}
+    described = metadata_action(SCHEMA, properties=properties)["metaData"]
+    table.commit({"metaData": {**described, **change}}, operation="ALTER", inCommitTimestamp=300)
+    log = DeltaLog(tmp_path)
+    with pytest.raises(DeltaError):
+        log.snapshot()
+    assert [(e["operation"], milliseconds(e["timestamp"])) for e in log.history()] == [
+        ("ALTER", 300),
+        ("WRITE", 200),
+        ("WRITE", 100),
+    ]
+
+
+def test_a_table_that_needs_an_unknown_feature_of_readers_has_no_history(tmp_path):
+    TableBuilder(tmp_path).create(SCHEMA, reader_features=["someday"])
+    with pytest.raises(UnsupportedFeatureError, match="someday"):
+        DeltaLog(tmp_path).history()

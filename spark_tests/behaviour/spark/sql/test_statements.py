@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -288,3 +289,15 @@ def test_options_of_a_table_in_a_query_read_its_change_feed(spark: SparkSession,
     assert feed.columns == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
     assert [(row.id, row._change_type, row._commit_version) for row in feed.collect()] == [(7, "insert", 1)]
     assert spark.sql(f"SELECT f.id FROM ({query}) f JOIN fed USING (id)").collect() == [(7,)]
+
+
+def test_a_table_whose_schema_cannot_be_read_has_a_history(spark: SparkSession, tmp_path: Path) -> None:
+    table = f"delta.`{tmp_path}`"
+    spark.sql(f"CREATE TABLE {table} USING delta AS SELECT 1 AS id")
+    commit = tmp_path / "_delta_log" / f"{0:020}.json"
+    commit.write_text(commit.read_text().replace('\\"integer\\"', '\\"blob\\"'))
+    for checksum in commit.parent.glob("*.crc"):
+        checksum.unlink()
+    assert version(spark, table) == 0
+    with pytest.raises((DeltaError, PySparkException), match="blob"):
+        spark.sql(f"DELETE FROM {table}")
