@@ -8,7 +8,7 @@ Source: docs of delta-spark, "Presto, Trino and Athena to Delta Lake integration
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -146,14 +146,14 @@ def _manifests(snapshot: Snapshot, partitions: Collection[str] | None) -> dict[s
     out: dict[str, bytes] = {}
     if not snapshot.partition_columns:
         return {_path(""): _lines(snapshot, table["path"])}
-    for folder, rows in _partitions(snapshot, table):
+    for folder, rows in _partitions(snapshot, table).items():
         if partitions is None or folder in partitions:
             out[_path(folder)] = _lines(snapshot, pc.take(table["path"], rows))
     return out
 
 
-def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.Array]]:
-    """The folder of each partition, and the row numbers of its files."""
+def _partitions(snapshot: Snapshot, table: pa.Table) -> dict[str, pa.Array]:
+    """By the folder of partitions, the row numbers of their files."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -161,7 +161,7 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     from delta_ds.kernel.base.arrow_buffers import field_of, integers, texts
 
     if not table.num_rows:
-        return
+        return {}
     names = _names(snapshot)
     values = table["partitionValues"].combine_chunks()
     # By number: columns may have any name. Null and the empty text are one partition.
@@ -173,9 +173,12 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     grouped = rows.group_by(list(columns)).aggregate([("row", "list")])
     lists = grouped["row_list"].combine_chunks()
     keys = grouped.select(list(columns)).to_pylist()
+    folders: dict[str, list[pa.Array]] = {}
     for number, key in enumerate(keys):
         parts = [(logical, key[str(place)]) for place, (logical, _) in enumerate(names)]
-        yield partition_folder(parts), lists[number].values
+        # Values of several partitions may stand for one folder: null, and a text that is the name of its folder.
+        folders.setdefault(partition_folder(parts), []).append(lists[number].values)
+    return {folder: pa.concat_arrays(rows) for folder, rows in folders.items()}
 
 
 def _lines(snapshot: Snapshot, paths: pa.ChunkedArray) -> bytes:

@@ -16,6 +16,7 @@ from delta_ds.kernel.format.schema.types import LONG, STRING, StructField, Struc
 from delta_ds.kernel.transaction.alter.create import create_table
 from delta_ds.kernel.transaction.alter.properties import set_properties
 from delta_ds.kernel.transaction.symlink_manifest import update_after
+from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.commands.whole_tables import bodies, ids, with_vector
 
 MODE = "symlink_format_manifest"
@@ -68,6 +69,27 @@ def test_each_partition_has_its_manifest(tmp_path: Path) -> None:
     assert set(found) == {"p=a b", "p=c%2Fd", "p=__HIVE_DEFAULT_PARTITION__"}
     (line,) = found["p=c%2Fd"]
     assert Path(line.removeprefix("file:")).exists()
+
+
+def test_partitions_of_one_folder_share_its_manifest(tmp_path: Path) -> None:
+    # Null, the empty text, and the text that stands for null in the names of folders.
+    table = TableBuilder(tmp_path)
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
+    table.create(schema, partition_columns=["p"], properties=ENABLED)
+    values = [None, "", "__HIVE_DEFAULT_PARTITION__", "a"]
+    adds = [
+        table.write_file(pa.table({"id": [n]}), path=f"{n}.parquet", partition_values={"p": value})
+        for n, value in enumerate(values)
+    ]
+    table.commit(*adds)
+    files = [f"file:{tmp_path}/{n}.parquet" for n in range(4)]
+    expected = {"p=__HIVE_DEFAULT_PARTITION__": set(files[:3]), "p=a": {files[3]}}
+    log = DeltaLog(tmp_path)
+    assert generate(log, MODE) == 2
+    assert manifests(tmp_path) == expected
+    log.delete("id = 2")
+    expected["p=__HIVE_DEFAULT_PARTITION__"].remove(files[2])
+    assert manifests(tmp_path) == expected
 
 
 def test_partitions_without_files_lose_their_manifest(tmp_path: Path) -> None:
