@@ -309,7 +309,8 @@ class DeltaLog(Shown, Maintained, Described, Frames):
         ----------
         rows
             Columns by name; a reader is read only once the write is planned. DataFrames of pandas (without their
-            index) and polars, relations of DuckDB and everything else with `__arrow_c_stream__` work too.
+            index) and polars, relations of DuckDB and everything else with `__arrow_c_stream__` work too. Timestamps of
+            nanoseconds are stored as the table's microseconds.
         mode
             `append`, `overwrite`, `ignore` (an existing table stays unchanged), `error` or `errorifexists`.
         options
@@ -328,7 +329,7 @@ class DeltaLog(Shown, Maintained, Described, Frames):
         SchemaError
             The rows do not fit the table.
         InvariantViolationError
-            A row breaks a constraint.
+            A row breaks a constraint, or a value does not fit into its column, as a part of a microsecond.
         DeltaConcurrentModificationException
             Another commit came first and conflicts with the write.
 

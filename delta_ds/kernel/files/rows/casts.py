@@ -254,9 +254,13 @@ def _primitive(data_type: pa.DataType, table_type: DataType, casting: Casting, p
 
 
 def _own(data_type: pa.DataType, source: DataType, path: str) -> Converter | None:
-    """To the Arrow type in which the table has values of this type: of dates and timestamps there are several."""
-    if pa.types.is_date64(data_type):
-        return _exactly(lambda array: pc.cast(array, pa.date32()), data_type, source, path)
+    """To the Arrow type in which the table has values of this type: of dates and timestamps there are several.
+
+    Tables have days and microseconds. A part of a day, or of a microsecond, is refused, never cut off.
+    """
+    if pa.types.is_date64(data_type) or (pa.types.is_timestamp(data_type) and data_type.unit == "ns"):
+        target = arrow_type(source)
+        return _exactly(lambda array: pc.cast(array, target), data_type, source, path)
     converter = primitive_conversion.primitive_converter(data_type, source, Rebase(), path)
     return None if converter is None else _exactly(converter, data_type, source, path)
 

@@ -174,6 +174,7 @@ def test_days_in_milliseconds_are_dates(array: pa.Array, wanted: DataType, expec
     [
         (1, pa.date64()), (-1, pa.date64()), (86_400_001, pa.date64()), (2**40 * 86_400_000 % 2**62, pa.date64()),
         (2**60, pa.timestamp("s")), (2**60, pa.timestamp("ms", "UTC")), (-(2**60), pa.timestamp("s", "Europe/Paris")),
+        (1, pa.timestamp("ns")), (-1, pa.timestamp("ns", "UTC")), (2**62 + 1, pa.timestamp("ns", "Europe/Paris")),
     ],
 )  # fmt: skip
 def test_a_time_that_no_value_of_the_table_is_equal_to_is_refused(number: int, source: pa.DataType) -> None:
@@ -184,6 +185,31 @@ def test_a_time_that_no_value_of_the_table_is_equal_to_is_refused(number: int, s
     with pytest.raises(InvariantViolationError, match="column c has a value of the Arrow type") as caught:
         convert(array)
     assert caught.value.condition == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+
+
+@given(
+    micros=st.lists(st.none() | st.integers(-(2**63) // 1000 + 1, 2**63 // 1000 - 1), min_size=1),
+    part=st.integers(0, 999),
+    zone=st.sampled_from([None, "UTC", "Europe/Paris"]),
+    is_nested=st.booleans(),
+)
+def test_nanoseconds_are_stored_exactly_or_refused(
+    micros: list[int | None], part: int, zone: str | None, is_nested: bool
+) -> None:
+    numbers = [n and n * 1000 + part for n in micros]
+    wanted: DataType = TIMESTAMP if zone else TIMESTAMP_NTZ
+    array: pa.Array = pa.array(numbers, pa.int64()).view(pa.timestamp("ns", zone))
+    if is_nested:
+        array, wanted = pa.StructArray.from_arrays([array], ["x"]), schema(x=wanted)
+    convert = compile_column(array.type, StructField("c", wanted), Casting("UTC"), "c")
+    assert convert is not None
+    if part and any(micros):
+        with pytest.raises(InvariantViolationError, match="cannot be stored exactly as TIMESTAMP"):
+            convert(array)
+    else:
+        found = convert(array)
+        assert found.type == arrow_type(wanted)
+        assert (found.field(0) if is_nested else found).cast(pa.int64()).to_pylist() == micros
 
 
 IMPLICIT: list[tuple[Any, pa.DataType, DataType, Any]] = [
