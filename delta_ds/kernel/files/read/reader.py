@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from delta_ds.kernel.base.arrow_buffers import flags
 from delta_ds.kernel.files.read.data_file import BATCH_ROWS, Batches, DataFile, is_remote, open_data_file
-from delta_ds.kernel.files.read.file_columns import FileColumns, Layouts, output_schema
+from delta_ds.kernel.files.read.file_columns import METADATA_COLUMN, FileColumns, Layouts, output_schema
 from delta_ds.kernel.format.expressions.arrays import FALSE
 from delta_ds.kernel.format.expressions.tree import columns
 from delta_ds.kernel.format.schema.types import StructType
@@ -141,6 +141,10 @@ class Matching:
         self._first = Layouts(replace(plan, schema=first, metadata_columns=()))
         self._others = Layouts(replace(plan, schema=others))
         self._whole = Layouts(replace(plan, schema=StructType((*plan.schema.fields, *hidden))))
+        self._has_metadata = bool(plan.metadata_columns)
+        # By number: a column of the table may have the name of `_metadata`, which comes last.
+        count = len(plan.schema)
+        self._wanted = [*range(count), *range(count + len(hidden), len(self.schema) + len(hidden))]
 
     def read(self, storage: Storage, piece: FileSlice, use_threads: bool = False) -> Batches:
         """The matching rows of a slice, in file order.
@@ -164,12 +168,14 @@ class Matching:
                     for _, _, batch in file.read(whole, groups, None, use_threads):
                         matching = batch.filter(self.holds(batch))
                         if matching.num_rows:
-                            yield matching.select(self.schema.names)
+                            yield matching.select(self._wanted)
 
     def holds(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """For each row, with the columns of the predicate, whether it is true."""
+        """For each row, with the columns of the predicate, whether it is true; `_metadata` is a column of the table."""
         from delta_ds.kernel.format.expressions.evaluate import evaluate
 
+        if len(batch.schema.get_all_field_indices(METADATA_COLUMN)) > 1:
+            batch = batch.select(range(batch.num_columns - 1))
         return evaluate(self.predicate, batch).fill_null(FALSE)
 
     def _find(self, file: DataFile, first: FileColumns, group: int, use_threads: bool) -> list[_Found]:
@@ -195,9 +201,14 @@ class Matching:
         done = 0
         for _, _, batch in file.read(others, [group], None, use_threads, positions):
             rows = batch.num_rows
-            arrays: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
+            of_table: list[Any] = batch.columns
+            metadata = [of_table.pop()] if self._has_metadata else []
+            arrays: dict[str, Any] = dict(zip(batch.schema.names, of_table, strict=False))
             arrays.update(zip(columns.column_names, columns.slice(done, rows).columns, strict=True))
-            yield from pa.table([arrays[name] for name in self.schema.names], schema=self.schema).to_batches()
+            names = self.schema.names[: len(self.schema) - len(metadata)]
+            yield from pa.table(
+                [*(arrays[name] for name in names), *metadata], schema=self.schema
+            ).to_batches()
             done += rows
             if done == len(positions):
                 return

@@ -178,6 +178,23 @@ def test_a_file_whose_rows_another_writer_counted_wrong_loses_only_the_rows_that
             assert [row["id"] for row in _rows(DeltaLog(folder))] == sorted(left)
 
 
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("files", [1, file_rewrite.FEWEST_SHARED])
+def test_a_column_with_the_name_of_the_metadata_is_one_of_the_table(
+    tmp_path: Path, vectors: str, files: int
+) -> None:
+    log = DeltaLog(tmp_path)
+    options = {"delta.enableDeletionVectors": vectors}
+    for _ in range(files):
+        places = [{"row_index": n} for n in (2, 1, 0)]
+        log.write(pa.table({"id": [0, 1, 2], "_metadata": places}), options=options)
+        options = {}
+    delete(log, "_metadata.row_index = 2")
+    assert [row["id"] for row in _rows(log)] == [*[1] * files, *[2] * files]
+    log.update({"id": "id + 10"}, predicate="_metadata.row_index = 1")
+    assert [row["id"] for row in _rows(log)] == [*[2] * files, *[11] * files]
+
+
 def test_an_append_only_table_keeps_its_rows(tmp_path: Path) -> None:
     log = DeltaLog(str(tmp_path))
     log.write(pa.table({"id": [1]}), options={"delta.appendOnly": "true"})

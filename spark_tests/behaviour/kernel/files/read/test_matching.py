@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.files.read import data_file
 from delta_ds.kernel.files.read.data_file import DataFile
@@ -223,6 +224,24 @@ def test_row_groups_without_a_match_are_not_read_beyond_the_predicate(tmp_path: 
         [3],
     ]  # the fifth holds one value
     assert [groups for groups, leaves in read if leaves == [1]] == [[2]]
+
+
+@pytest.mark.parametrize("columns", [None, [], ["i"], ["_metadata"], ["s", "_metadata"]])
+@pytest.mark.parametrize(
+    "predicate", ["_metadata.row_index = 2", "i = 0", "s = 'a' AND _metadata.row_index = 2"]
+)
+@pytest.mark.parametrize("places", [(), ("row_index",)])
+def test_a_column_of_the_table_may_be_called_as_the_metadata_columns_are(
+    tmp_path: Path, columns: list[str] | None, predicate: str, places: tuple[str, ...]
+) -> None:
+    log = DeltaLog(tmp_path)
+    row = {"i": 0, "_metadata": {"row_index": 2}, "s": "a"}
+    log.write(pa.Table.from_pylist([row, {"i": 1, "_metadata": {"row_index": 0}, "s": "a"}]))
+    found = log.snapshot().scan(predicate, columns, metadata_columns=places).to_arrow()
+    assert [column.to_pylist() for column in found.columns] == [
+        *([row[name]] for name in (columns if columns is not None else row)),
+        *([{"row_index": 0}] for _ in places),
+    ]
 
 
 def test_error_of_the_predicate_is_not_taken_for_a_damaged_file(tmp_path: Path) -> None:
