@@ -185,6 +185,13 @@ INVALID_NON_DETERMINISTIC_EXPRESSIONS = ErrorCondition(
     "before the command: {expression}. Nothing was written",
     parameters=("expression",),
 )
+MERGE_INTO_EMPTY_SCHEMA_TARGET = ErrorCondition(
+    "DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET",
+    SchemaError,
+    "428GU",
+    "Cannot MERGE INTO a table with no columns. The target table must have columns, or schema evolution must be "
+    "enabled: {table} has none at version {version}. Nothing was written",
+)
 INVALID_WHERE_CONDITION = ErrorCondition("INVALID_WHERE_CONDITION", PredicateError, "42903")
 JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE = ErrorCondition(
     "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE",

@@ -132,6 +132,14 @@ ALL_COLUMNS_VOID = ErrorCondition(
     "schema have VOID type. They are {columns:list} of {table}, and no file can hold such rows; cast one to the type "
     "that it should have. Nothing was written",
 )
+TABLE_NO_COLUMNS = ErrorCondition(
+    "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_NO_COLUMNS",
+    SchemaError,
+    "428GU",
+    "The Delta table is not writable because parts of the schema are not supported. Reason: The table schema has no "
+    "columns defined. Neither {table} nor the data that is written has one; write rows with columns and the option "
+    "mergeSchema. Nothing was written",
+)
 EMPTY_DATA = ErrorCondition(
     "DELTA_EMPTY_DATA",
     SchemaError,

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog
 from spark_tests.engines.conformance.corpora import corpus
@@ -236,10 +237,17 @@ class TestFaults:
         ):
             read(spark, table).collect()
 
-    def test_table_without_columns_is_refused(self, spark: SparkSession, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("options", [{}, {"versionAsOf": 0}], ids=["newest", "version"])
+    def test_rows_of_a_table_without_columns_are_refused(
+        self, spark: SparkSession, tmp_path: Path, options: dict[str, Any]
+    ) -> None:
+        """Its columns can be asked for, as programs do before they write the first rows."""
         table = make_table(tmp_path / "t", struct(), pa.table({"a": [1]}))
-        with pytest.raises(Exception, match="DELTA_READ_TABLE_WITHOUT_COLUMNS"):
-            read(spark, table)
+        df = read(spark, table, **options)
+        assert df.columns == [] and df.unionByName(spark.range(1), allowMissingColumns=True).columns == ["id"]
+        for rows in (df.collect, df.count, df.select(F.lit(1)).collect):
+            with pytest.raises(Exception, match="DELTA_READ_TABLE_WITHOUT_COLUMNS"):
+                rows()
 
     def test_table_without_files_has_no_rows(self, spark: SparkSession, sales: str) -> None:
         df = read(spark, sales, versionAsOf=0)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.dml import MERGE_INTO_EMPTY_SCHEMA_TARGET
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.base.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import distinct
@@ -151,8 +152,10 @@ def plan_merge(
     Raises
     ------
     DeltaError
-        A clause is wrong or holds what only Spark evaluates; nothing was done.
+        A clause is wrong or holds what only Spark evaluates, or the table has no columns; nothing was done.
     """
+    if not (evolve or snapshot.schema.fields):
+        raise MERGE_INTO_EMPTY_SCHEMA_TARGET(table=snapshot.storage.url, version=snapshot.version)
     sides.check_names()
     on = sides.expression(predicate, "the search condition", predicate=True)
     conditions = tuple(conjuncts(on))

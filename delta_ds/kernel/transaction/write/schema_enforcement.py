@@ -15,6 +15,7 @@ from delta_ds.conditions.schema import (
     EMPTY_DATA,
     METADATA_MISMATCH,
     NON_PARTITION_COLUMN_ABSENT_IN_DATA,
+    TABLE_NO_COLUMNS,
 )
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.expressions.dependents import check_generated_type, check_unused
@@ -93,12 +94,15 @@ def check_write(
     ------
     SchemaError
         `DELTA_METADATA_MISMATCH` (columns or partitioning that only an option lets change),
-        `DELTA_FAILED_TO_MERGE_FIELDS` (types), and what `merge_schemas` and `check_new_schema` refuse.
+        `DELTA_FAILED_TO_MERGE_FIELDS` (types), `DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_NO_COLUMNS`, and what
+        `merge_schemas` and `check_new_schema` refuse.
 
     Source: delta-spark, `ImplicitMetadataOperation.updateMetadata`.
     """
     table, table_name = state.schema, state.table
     incoming = data_schema(data)
+    if not incoming.fields and (replaces_schema or not table.fields):
+        raise TABLE_NO_COLUMNS(table=table_name)
     if replaces_schema:
         return _overwrite_schema(state, incoming, partition_by)
     _check_dependents(state, incoming)

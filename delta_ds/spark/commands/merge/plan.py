@@ -12,6 +12,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.dml import MERGE_INTO_EMPTY_SCHEMA_TARGET
 from delta_ds.kernel.commands.merge.clauses import (
     LABELS,
     PREDICATE_PARAMETERS,
@@ -147,8 +148,11 @@ def plan_merge(
     Raises
     ------
     DeltaError
-        A clause is wrong, see `check_clauses`, `Scope.resolve`, `assign`, `evolved_schema`; nothing was done.
+        The table has no columns, or a clause is wrong, see `check_clauses`, `Scope.resolve`, `assign`,
+        `evolved_schema`; nothing was done.
     """
+    if not (cast.evolve or state.schema.fields):
+        raise MERGE_INTO_EMPTY_SCHEMA_TARGET(table=state.table, version=state.version)
     table, evolve = cast.table, cast.evolve
     check_clauses(clauses, table)
     engine_of(joined.sparkSession).frames.check_join(joined, target, source)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
 from weakref import WeakValueDictionary
 
+from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.session import SCHEMA_CHANGE_SINCE_ANALYSIS, TABLE_GONE_SINCE_ANALYSIS
 from delta_ds.exceptions import NotADeltaTableError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.format.options.read import ReadOptions
@@ -161,6 +162,8 @@ class LatestVersion:
 
     def _plan(self, snapshot: Snapshot, tracked: bool) -> JavaObject:
         """The analysed plan of a version with the columns that frames were made of."""
+        if not self._schema.fields:
+            raise READ_TABLE_WITHOUT_COLUMNS(table=self._storage.url, version=snapshot.version)
         columns = columns_as_before(self._schema, snapshot.schema)
         if isinstance(columns, list):
             raise self._change_error(f"in version {snapshot.version} {', '.join(columns)}")
@@ -329,14 +332,12 @@ class Reading:
     rows: Rows | Changes
 
 
-def open_reading(
-    spark: SparkSession, options: Mapping[str, str], *, without_columns: bool = False
-) -> Reading:
+def open_reading(spark: SparkSession, options: Mapping[str, str]) -> Reading:
     """Open the table that read options name; see `load` and `open_read`."""
     check_path(options)
     # Hadoop has what the session says already, and looks it up each time.
     parsed = parse_options_of_read(spark, options)
-    return Reading(parsed, open_read(parsed, None, without_columns=without_columns))
+    return Reading(parsed, open_read(parsed, None))
 
 
 def frame_of(
@@ -358,7 +359,8 @@ def frame_of(
     root = hadoop_root(jvm, options, parsed.path)
     hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
     zone, found = parsed.time_zone, reading.snapshot
-    if reading.travels and not found.table_state.row_tracking_columns:
+    # Without columns there is no scan, but a frame whose execution says so, as `LatestVersion` does.
+    if reading.travels and found.schema.fields and not found.table_state.row_tracking_columns:
         frame = scan(spark, found, root=root, hadoop_options=hadoop_options, timezone=zone)
     else:
         # Only this relation has the fields of row tracking in `_metadata`.

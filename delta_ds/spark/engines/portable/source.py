@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
 from delta_ds import _version
-from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.format.options.read import ReadOptions, parse_read_options, with_path_suffix
 from delta_ds.kernel.format.schema.char_varchar import schema_of
@@ -199,16 +198,11 @@ class PushdownSource(DeltaSource):
     pushdown: ClassVar[bool] = True
 
 
-def open_read(
-    options: ReadOptions,
-    pin: Pin | None,
-    *,
-    without_columns: bool = False,
-) -> Rows | Changes:
+def open_read(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
     """The table, or the changes, that options ask for.
 
     A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (where it is not known:
-    the machine's). A table that has no columns yet is refused unless `without_columns`.
+    the machine's). A table may have no columns yet: what reads rows of it says so.
 
     Raises
     ------
@@ -216,13 +210,13 @@ def open_read(
         See `DeltaLog.snapshot` and `DeltaLog.changes`.
     """
     try:
-        return _open_read(options, pin, without_columns)
+        return _open_read(options, pin)
     except NotADeltaTableError as error:
         travelling = with_path_suffix(options, machine_time_zone())
         if travelling == options:
             raise _no_rows(options, error) from None
     try:
-        return _open_read(travelling, pin, without_columns)
+        return _open_read(travelling, pin)
     except NotADeltaTableError as error:
         raise _no_rows(travelling, error) from None
 
@@ -234,7 +228,7 @@ def _no_rows(options: ReadOptions, error: NotADeltaTableError) -> NotADeltaTable
     return no_rows(open_storage(options.path, options.storage_options), error)
 
 
-def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> Rows | Changes:
+def _open_read(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
     from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.spark.engines.portable.batch import Changes, Pin, Rows
@@ -262,8 +256,6 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
     snapshot = (
         opened.open_snapshot(pin.last) if pin else opened.open_snapshot(options.version, options.timestamp)
     )
-    if not snapshot.schema.fields and not without_columns:
-        raise READ_TABLE_WITHOUT_COLUMNS(version=snapshot.version, table=snapshot.storage.url)
     return Rows(snapshot, Pin(None, snapshot.version), options)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
 from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
-from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.record import ENTRY_WITHOUT_TABLE
 from delta_ds.events.spark import ENTRY_WITHOUT_COLUMNS
 from delta_ds.exceptions import DeltaError, NotADeltaTableError
@@ -214,13 +213,13 @@ def open_options(
     spark: SparkSession, name: str, options: Mapping[str, str], entry: Entry | None = None
 ) -> OpenTable:
     """Open the table, or the changes, that read options name."""
-    return OpenTable(name, options, entry, open_reading(spark, options, without_columns=True))
+    return OpenTable(name, options, entry, open_reading(spark, options))
 
 
 def described_table(spark: SparkSession, name: str, options: Mapping[str, str]) -> OpenTable:
     """The table at the path of options, whatever else they say."""
     place = {key: text for key, text in options.items() if key.lower() == "path" or is_of_store(key)}
-    return OpenTable(name, options, None, open_reading(spark, place, without_columns=True))
+    return OpenTable(name, options, None, open_reading(spark, place))
 
 
 # How many logs are read beside each other, as a store takes its time for each.
@@ -243,7 +242,7 @@ def entry_columns(spark: SparkSession, entries: str) -> str:
 
 def _columns_of(name: str, options: ReadOptions) -> dict[str, Any] | None:
     try:
-        rows = open_read(options, None, without_columns=True)
+        rows = open_read(options, None)
     except DeltaError as error:
         ENTRY_WITHOUT_COLUMNS.log(table=name, reason=error)
         return None
@@ -310,9 +309,6 @@ def scanned(spark: SparkSession, table: OpenTable, options: Mapping[str, str]) -
         raise UNSUPPORTED_STATEMENT(
             table=table.name, statement="readChangeFeed in WITH (...), not table_changes,"
         )
-    rows = reading.rows
-    if not rows.schema.fields:
-        raise READ_TABLE_WITHOUT_COLUMNS(version=table.snapshot.version, table=table.snapshot.storage.url)
     try:
         frame = frame_of(spark, reading, complete, insert=insert_rows)
     except NotNative:

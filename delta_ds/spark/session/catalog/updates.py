@@ -120,7 +120,7 @@ def renew(spark: SparkSession, entry: Entry, options: Mapping[str, str]) -> None
         now = metastore.find([entry.schema], entry.name)
         if now is None or now.location != entry.location:
             return
-        rows = open_reading(spark, options, without_columns=True).rows
+        rows = open_reading(spark, options).rows
         assert not isinstance(rows, Changes)
         description = description_of(spark, rows.snapshot)
         metastore.describe([entry.schema], entry.name, description, entry.location)

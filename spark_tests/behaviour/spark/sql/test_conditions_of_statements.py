@@ -27,6 +27,14 @@ def tables(spark: SparkSession) -> Iterator[None]:
     spark.sql("DROP SCHEMA conditions_of_statements CASCADE")
 
 
+@pytest.fixture
+def bare(spark: SparkSession, tables: None) -> Iterator[None]:
+    """A table without columns."""
+    spark.sql("CREATE TABLE bare USING delta")
+    yield
+    spark.sql("DROP TABLE bare")
+
+
 @pytest.mark.parametrize(
     ("statement", "condition"),
     [
@@ -139,3 +147,38 @@ def test_fields_of_structs_go_by_place_where_anything_is_cast_or_columns_are_lis
     ):
         with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
             insert(how, number, struct)
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("INSERT INTO bare SELECT * FROM bare", "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_NO_COLUMNS"),
+        ("INSERT OVERWRITE bare SELECT * FROM bare", "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_NO_COLUMNS"),
+        (
+            "MERGE INTO bare USING (SELECT 1 AS a) s ON FALSE WHEN NOT MATCHED THEN INSERT *",
+            "DELTA_MERGE_INTO_EMPTY_SCHEMA_TARGET",
+        ),
+        ("CREATE TABLE n USING delta AS SELECT * FROM bare", "DELTA_EMPTY_DATA"),
+    ],
+)
+def test_a_table_without_columns_takes_no_rows_without_columns(
+    spark: SparkSession, bare: None, statement: str, condition: str
+) -> None:
+    with pytest.raises(DeltaError) as caught:
+        spark.sql(statement).collect()
+    assert caught.value.condition == condition
+    assert [row.version for row in spark.sql("DESCRIBE HISTORY bare").collect()] == [0]
+
+
+def test_a_view_of_a_table_without_columns_is_made_and_its_rows_are_refused(
+    spark: SparkSession, bare: None
+) -> None:
+    spark.sql("CREATE VIEW v AS SELECT * FROM bare")
+    assert spark.table("v").columns == []
+    with pytest.raises(Exception, match="DELTA_READ_TABLE_WITHOUT_COLUMNS"):
+        spark.table("v").collect()
+
+
+def test_a_table_of_another_format_replaces_one_without_columns(spark: SparkSession, bare: None) -> None:
+    spark.range(3).write.format("parquet").mode("overwrite").saveAsTable("bare")
+    assert sorted(row.id for row in spark.table("bare").collect()) == [0, 1, 2]

@@ -329,6 +329,16 @@ def test_first_write_without_columns_is_refused(data: StructType, condition: str
     assert caught.value.condition == condition
 
 
+@pytest.mark.parametrize("how", [{}, {"merge_schema": True}, {"replaces_schema": True}], ids=str)
+def test_rows_without_columns_are_refused_where_the_table_would_have_none(how: dict[str, bool]) -> None:
+    no_columns = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_NO_COLUMNS"
+    assert condition_of(StructType(), StructType(), **how) == no_columns
+    if "replaces_schema" in how:
+        assert condition_of(TABLE, StructType(), **how) == no_columns
+    else:
+        assert check_write(TABLE, StructType(), **how) == TABLE
+
+
 def test_column_mapping_allows_any_name() -> None:
     odd = StructType((StructField("a b", LONG), StructField("x,y", LONG)))
     check_new_schema(odd, ["x,y"], "name", "T")
