@@ -90,12 +90,6 @@ class DataFile:
         self._rules = column_conversion.Rules(plan.mapping_mode, rebase, timezone)
         vector = piece.deletion_vector
         self._deleted = None if vector is None else read_positions(storage, vector, metadata.num_rows)
-        selected = piece.selection
-        if selected is not None and len(selected) and selected[-1] >= metadata.num_rows:
-            raise DataFileError(
-                f"it has {metadata.num_rows} rows, and row {selected[-1]} is asked for, as by the deletion vector of "
-                "another file"
-            )
         self._starts = row_groups.row_starts(metadata)
 
     def _open(self, **options: Any) -> pq.ParquetFile:

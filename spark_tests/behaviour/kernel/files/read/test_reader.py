@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import DataFileError, DeltaError, InvalidOptionError
 from delta_ds.kernel.files.read.file_columns import output_schema
 from delta_ds.kernel.files.read.plan import FileSlice, ReadPlan
@@ -35,7 +34,6 @@ from delta_ds.kernel.format.schema.types import (
 from delta_ds.kernel.format.values import deletion_vector
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.files.parquet_files import rows, scan, schema_of, write
 from spark_tests.full_form import examples
 
@@ -98,28 +96,6 @@ def test_deleted_and_selected_positions_are_physical(
     found = scan(tmp_path, [changed], X, batch_rows, metadata_columns=("row_index",))
     assert values(found) == [v for v in in_range if v not in (gone or ()) and (kept is None or v in kept)]
     assert [m["row_index"] for m in found["_metadata"].to_pylist()] == values(found)
-
-
-@pytest.mark.parametrize("storage", ["u", "i"])
-@pytest.mark.parametrize("by_predicate", [False, True])
-def test_a_vector_of_another_file_is_refused_by_scans_and_by_readers_of_changes(
-    tmp_path: Path, storage: str, by_predicate: bool
-) -> None:
-    table = TableBuilder(tmp_path)
-    table.create(
-        pa.schema([("id", pa.int64())]),
-        properties={"delta.enableChangeDataFeed": "true"},
-        reader_features=["deletionVectors"],
-        writer_features=["changeDataFeed"],
-    )
-    add = table.write_file(pa.table({"id": [1, 2, 3]}))
-    table.commit(add)
-    table.delete_rows(add, [1, 3], storage)
-    log = DeltaLog(tmp_path)
-    with pytest.raises(DataFileError, match="has 3"):
-        log.snapshot().scan("id > 0" if by_predicate else None).to_arrow()
-    with pytest.raises(DataFileError, match="has 3 rows, and row 3 is asked for"):
-        log.changes(2).to_arrow()
 
 
 def test_no_columns_still_give_the_number_of_rows(tmp_path: Path, numbers: FileSlice) -> None:
