@@ -31,7 +31,7 @@ class DeletionVector(TypedDict, total=False):
     pathOrInlineDv: str
     offset: int | None
     sizeInBytes: int
-    cardinality: int
+    cardinality: int | None
 
 
 class AddFile(TypedDict, total=False):

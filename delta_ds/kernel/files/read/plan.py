@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.base.arrow_buffers import field_of
@@ -192,7 +192,7 @@ def vector_descriptor(value: DeletionVector | None) -> DeletionVectorDescriptor 
         value["pathOrInlineDv"],
         value.get("offset"),
         value["sizeInBytes"],
-        cast("int", value.get("cardinality")),  # optional in what other engines wrote
+        value.get("cardinality"),
     )
 
 

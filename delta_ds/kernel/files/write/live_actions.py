@@ -194,8 +194,10 @@ def _physical_rows(storage: Storage, add: AddFile, deleted: Positions) -> int:
     counted = counted_rows(add.get("stats"))
     vector = vector_descriptor(add.get("deletionVector"))
     before = 0 if vector is None else vector.cardinality
-    if counted is not None and before + len(deleted) < counted and int(deleted.max(initial=0)) < counted:
-        return counted
+    if counted is not None and before is not None:
+        least = max(before + len(deleted), int(deleted.max(initial=0)) + 1)
+        if least < counted:
+            return counted
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -337,12 +339,14 @@ def _vectors(values: pa.Array) -> pa.Array:
     def member(name: str) -> pa.Array:
         return field_of(values, name).cast(pa.string())
 
-    offset = pc.binary_join_element_wise(_text(',"offset":'), member("offset"), _text(""))
+    def optional(name: str) -> pa.Array:
+        text = pc.binary_join_element_wise(_text(f',"{name}":'), member(name), _text(""))
+        return text.fill_null(_text(""))
+
     return pc.binary_join_element_wise(
         _text('{"storageType":'), _quoted(member("storageType")),
-        _text(',"pathOrInlineDv":'), _quoted(member("pathOrInlineDv")), offset.fill_null(_text("")),
-        _text(',"sizeInBytes":'), member("sizeInBytes"), _text(',"cardinality":'), member("cardinality"),
-        _text("}"), _text(""),
+        _text(',"pathOrInlineDv":'), _quoted(member("pathOrInlineDv")), optional("offset"),
+        _text(',"sizeInBytes":'), member("sizeInBytes"), optional("cardinality"), _text("}"), _text(""),
     )  # fmt: skip
 
 

@@ -44,14 +44,15 @@ class DeletionVectorDescriptor:
     """The `deletionVector` of an add or remove action.
 
     `storage_type` is `u` (file named by a UUID), `p` (file at an absolute path) or `i` (inline);
-    `offset` and `size_in_bytes` locate the bitmap in its file; `cardinality` counts its rows.
+    `offset` and `size_in_bytes` locate the bitmap in its file; `cardinality` counts its rows, None where its writer
+    left that out.
     """
 
     storage_type: str
     path_or_inline: str
     offset: int | None
     size_in_bytes: int
-    cardinality: int
+    cardinality: int | None
 
     @property
     def path(self) -> str | None:

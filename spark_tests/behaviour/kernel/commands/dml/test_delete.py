@@ -149,6 +149,22 @@ def test_rows_of_a_file_with_the_vector_of_another_one_are_not_taken_for_deleted
     assert log.snapshot().version == 2
 
 
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_vector_that_does_not_count_its_rows_is_added_to(tmp_path: Path, vectors: str) -> None:
+    table = TableBuilder(tmp_path)
+    table.create(
+        pa.schema([("id", pa.int64())]),
+        properties={"delta.enableDeletionVectors": vectors},
+        reader_features=["deletionVectors"],
+    )
+    add = table.write_file(pa.table({"id": [0, 1, 2, 3, 4]}))
+    vector = {key: value for key, value in as_action(inline([0, 1])).items() if key != "cardinality"}
+    table.commit({"add": {**add["add"], "deletionVector": vector}})
+    for gone, left in (("id = 3", [2, 4]), ("id >= 2", [])):
+        delete(DeltaLog(tmp_path), gone)
+        assert [row["id"] for row in _rows(DeltaLog(tmp_path))] == left
+
+
 @given(
     rows=st.integers(1, 8),
     counted=st.integers(1, 10),
