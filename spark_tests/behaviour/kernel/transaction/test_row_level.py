@@ -214,6 +214,18 @@ def test_a_file_whose_last_rows_go_is_removed(log: DeltaLog) -> None:
     assert DeltaLog(log.storage.url).open_snapshot().live_files().num_rows == 0
 
 
+@pytest.mark.parametrize("counted", [1, 7, 12, 18, 22])
+def test_a_file_whose_rows_were_counted_too_low_keeps_those_that_nobody_deletes(
+    log: DeltaLog, counted: int
+) -> None:
+    """It has 23 rows; the two commits delete 18."""
+    for commit in Path(log.storage.url, "_delta_log").glob("*.json"):
+        text = commit.read_text()
+        commit.write_text(text.replace(r"\"numRecords\":23", rf"\"numRecords\":{counted}"))
+    race(log, Command(DELETE, modulus=8, rest=2), EVENS)
+    assert len(rows(log)) == 5
+
+
 def test_the_change_feed_has_the_rows_of_each_commit_once(tmp_path: Path) -> None:
     log = table(tmp_path / "feed", **{"delta.enableChangeDataFeed": "true"})
     race(log, EVENS, GROW_6, Command(OPTIMIZE))
