@@ -16,6 +16,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.base.arrow_buffers import flags, integers
 from delta_ds.kernel.files.scan.partitions import partition_tuples
 from delta_ds.kernel.files.scan.scan import Scan
+from delta_ds.kernel.files.write.live_actions import footer_rows
 from delta_ds.kernel.format.expressions.arrays import FALSE
 from delta_ds.kernel.format.expressions.bind import bind
 from delta_ds.kernel.format.expressions.evaluate import can_evaluate, evaluate
@@ -175,18 +176,10 @@ def covered_files(
 
 def with_row_counts(snapshot: Snapshot, files: CandidateFiles) -> CandidateFiles:
     """The same files with the number of their rows, read from them where the log does not say it."""
-    import pyarrow.parquet as pq
-
-    storage = snapshot.storage
-
-    def count(path: str) -> int:
-        with storage.open(storage.resolve(path)) as file:
-            return int(pq.read_metadata(file).num_rows)
-
     table = snapshot.live_files().table.take(files_rows(snapshot, files))
     deleted = pc.fill_null(pc.struct_field(table["deletionVector"], "cardinality").cast(pa.int64()), 0)
     rows = [
-        count_in_log if count_in_log is not None else count(path) - gone
+        count_in_log if count_in_log is not None else footer_rows(snapshot.storage, path) - gone
         for count_in_log, path, gone in zip(
             files.rows.to_pylist(), files.paths.to_pylist(), deleted.to_pylist(), strict=True
         )

@@ -161,9 +161,17 @@ def mark_rows(
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    rows: dict[str, int] = {}
+    doubtful: list[str] = []
+    for key, positions in deleted.items():
+        counted = _counted_rows(files[key], positions)
+        if counted is None:
+            doubtful.append(key)
+        else:
+            rows[key] = counted
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        counts = pool.map(lambda key: _physical_rows(storage, files[key], deleted[key]), deleted)
-        rows = dict(zip(deleted, counts, strict=True))
+        footers = pool.map(lambda key: footer_rows(storage, files[key]["path"]), doubtful)
+        rows.update(zip(doubtful, footers, strict=True))
     vectors: dict[str, Positions] = {}
     emptied = []
     for key, positions in deleted.items():
@@ -189,22 +197,37 @@ def mark_rows(
     return MarkedFiles(adds, emptied)
 
 
-def _physical_rows(storage: Storage, add: AddFile, deleted: Positions) -> int:
-    """The rows of a file, deleted ones included: by its footer, unless its statistics say that some are left."""
+def _counted_rows(add: AddFile, deleted: Positions) -> int | None:
+    """The rows of a file, deleted ones included, by its statistics; None unless they say that some are left."""
     counted = counted_rows(add.get("stats"))
     vector = vector_descriptor(add.get("deletionVector"))
     before = 0 if vector is None else vector.cardinality
-    if counted is not None and before is not None:
-        least = max(before + len(deleted), int(deleted.max(initial=0)) + 1)
-        if least < counted:
-            return counted
+    if counted is None or before is None:
+        return None
+    least = max(before + len(deleted), int(deleted.max(initial=0)) + 1)
+    return counted if least < counted else None
+
+
+def footer_rows(storage: Storage, path: str) -> int:
+    """The rows of a data file, deleted ones included, by its footer.
+
+    Parameters
+    ----------
+    path
+        As in the log.
+
+    Raises
+    ------
+    DataFileError
+        The file is missing or damaged.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    parameters = {"path": add["path"], "table": storage.url}
-    place = f"data file {add['path']} of table {storage.url}"
+    parameters = {"path": path, "table": storage.url}
+    place = f"data file {path} of table {storage.url}"
     try:
-        with storage.open(storage.resolve(add["path"])) as file:
+        with storage.open(storage.resolve(path)) as file:
             return int(pq.read_metadata(file).num_rows)
     except FileNotFoundError as error:
         raise FAILED_READ_FILE_FILE_NOT_EXIST(parameters, place=place) from error
