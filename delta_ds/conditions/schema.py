@@ -364,8 +364,11 @@ UNKNOWN_DATA_TYPE = UNSUPPORTED_DATA_TYPES.also(
 )
 USER_DEFINED_TYPE = UNSUPPORTED_DATA_TYPES.also(
     "Found columns using unsupported data types: [{column}: {type}]; column {column} has the user-defined type "
-    "{type}, which is not supported; write what it consists of (of vectors "
-    "pyspark.ml.functions.vector_to_array), or use delta-spark",
+    "{type}, which has no class in Python; write what it consists of, or use delta-spark",
+)
+USER_DEFINED_TYPE_WITHOUT_ITS_CLASS = UNSUPPORTED_DATA_TYPES.also(
+    "Found columns using unsupported data types: [{column}: {type}]; column {column} has the user-defined type "
+    "{type}, whose class is not there: install what it comes from, in the driver and its Python workers",
 )
 UNSUPPORTED_COLLATION = UNSUPPORTED_DATA_TYPES.also(
     "Found columns using unsupported data types: [{column}]; column {column!r} has a collation, which needs the table "

@@ -46,11 +46,10 @@ from delta_ds.kernel.format.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    ArrayType,
     DataType,
-    MapType,
     StructField,
     StructType,
+    is_nested,
 )
 from delta_ds.records import dataclass
 
@@ -196,8 +195,7 @@ _WIDTHS = {"boolean": 1, "byte": 1, "short": 2, "integer": 4, "date": 4, "float"
 
 
 def _cost(field: StructField) -> int:
-    nested = isinstance(field.type, (StructType, ArrayType, MapType))
-    return 1000 if nested else _WIDTHS.get(str(field.type), 100)
+    return 1000 if is_nested(field.type) else _WIDTHS.get(str(field.type), 100)
 
 
 def needed_of(facts: Mapping[str, str]) -> tuple[Needed | None, list[Expression]]:

@@ -6,11 +6,13 @@ import difflib
 import inspect
 import json
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
+from pyspark.sql.types import UserDefinedType as SparkUserDefinedType
 
 from delta_ds.conditions.data import NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE
 from delta_ds.conditions.schema import (
@@ -20,6 +22,7 @@ from delta_ds.conditions.schema import (
     NOT_ONE_DATA_TYPE,
     UNSUPPORTED_COLLATION,
     UNSUPPORTED_DATATYPE,
+    USER_DEFINED_TYPE_WITHOUT_ITS_CLASS,
 )
 from delta_ds.conditions.session import CANNOT_RESOLVE_CHOSEN_COLUMN, CANNOT_RESOLVE_COLUMN
 from delta_ds.kernel.format.schema.char_varchar import schema_of
@@ -38,6 +41,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    UserDefinedType,
     parse_schema,
     schema_to_json,
 )
@@ -62,8 +66,40 @@ def to_spark(schema: StructType) -> SparkStructType:
 
     Nullability, comments, defaults, char/varchar lengths and collations stay; what only Delta needs to know
     goes.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The class of a user-defined type cannot be imported here.
     """
-    return SparkStructType.fromJson(json.loads(schema_to_json(_public(schema))))
+    return as_it_is_to_spark(_public(schema))
+
+
+def as_it_is_to_spark(schema: StructType) -> SparkStructType:
+    """The Spark schema with all that the Delta schema says."""
+    for field in schema:
+        _check_classes(field.type, field.name)
+    return SparkStructType.fromJson(json.loads(schema_to_json(schema)))
+
+
+def _check_classes(kind: DataType, column: str) -> None:
+    """Refuse user-defined types whose class is not there: Spark would unpickle what the table's log holds."""
+    if isinstance(kind, StructType):
+        for field in kind:
+            _check_classes(field.type, f"{column}.{field.name}")
+    elif isinstance(kind, ArrayType):
+        _check_classes(kind.element, f"{column}.element")
+    elif isinstance(kind, MapType):
+        _check_classes(kind.key, f"{column}.key")
+        _check_classes(kind.value, f"{column}.value")
+    elif isinstance(kind, UserDefinedType):
+        module, _, name = kind.python_class.rpartition(".")
+        try:
+            found = getattr(import_module(module), name, None)
+        except (ImportError, ValueError):
+            found = None
+        if not (isinstance(found, type) and issubclass(found, SparkUserDefinedType)):
+            raise USER_DEFINED_TYPE_WITHOUT_ITS_CLASS(column=column, type=kind.python_class)
 
 
 def from_spark(schema: SparkStructType) -> StructType:

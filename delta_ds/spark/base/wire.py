@@ -69,7 +69,8 @@ _RECORDS = _names(
         "kernel.format.properties": "PropertyRules",
         "kernel.format.options.write": "NewTableOptions WriteOptions",
         "kernel.commands.plot.asked": "Skipping",
-        "kernel.format.schema.types": "ArrayType DecimalType MapType PrimitiveType StructField StructType",
+        "kernel.format.schema.types": "ArrayType DecimalType MapType PrimitiveType StructField StructType "
+        "UserDefinedType",
         "kernel.storage.coordination.coordinator": "ManagedTable ProposedCommit RatifiedCommits",
         "kernel.storage.uri": "Address",
         "kernel.format.table_state": "TableState",

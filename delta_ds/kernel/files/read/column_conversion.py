@@ -35,10 +35,11 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    UserDefinedType,
     arrow_type,
 )
 from delta_ds.kernel.format.values import partition_values
-from delta_ds.records import dataclass
+from delta_ds.records import dataclass, replace
 
 _QUOTED = re.compile(r"(?:(date|timestamp|timestamp_ntz|timestamp_ltz)\s*)?'((?:[^'\\]|'')*)'", re.IGNORECASE)
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:l|s|y|d|f|bd)?", re.IGNORECASE)
@@ -177,6 +178,8 @@ def _select_fields(fields: Sequence[pa.Field], table: StructType, first: int, mo
 
 
 def _select(file_type: pa.DataType, table_type: DataType, first: int, mode: str) -> list[int]:
+    if isinstance(table_type, UserDefinedType):
+        return _select(file_type, table_type.stored, first, "none")
     if isinstance(table_type, StructType) and pa.types.is_struct(file_type):
         return _select_fields(list(file_type), table_type, first, mode) or [first]
     if isinstance(table_type, ArrayType) and is_list(file_type):
@@ -306,6 +309,8 @@ def _compile(
     if pa.types.is_null(file_type):  # Parquet's type of a column that never had a value
         target = arrow_type(wanted)
         return None if file_type == target else lambda array: pa.nulls(len(array), target)
+    if isinstance(wanted, UserDefinedType):
+        return _compile(file_type, wanted.stored, replace(rules, mapping_mode="none"), path, char)
     if wanted == VARIANT:
         return variant_shredding.variant_converter(file_type, path)
     if isinstance(wanted, StructType) and pa.types.is_struct(file_type):

@@ -43,6 +43,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    UserDefinedType,
     arrow_type,
     is_nested,
     sql_name,
@@ -127,6 +128,8 @@ def _compile(data_type: pa.DataType, table_type: DataType, casting: Casting, pat
     if pa.types.is_null(data_type):
         target = arrow_type(table_type)
         return None if data_type == target else lambda array: pa.nulls(len(array), target)
+    if isinstance(table_type, UserDefinedType):
+        return _compile(data_type, table_type.stored, casting, path)
     if table_type == VARIANT:
         return _variant(data_type, path)
     if isinstance(table_type, StructType) and pa.types.is_struct(data_type):

@@ -31,6 +31,7 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    UserDefinedType,
     arrow_schema,
     arrow_type,
 )
@@ -173,6 +174,8 @@ def _physical_type(data_type: DataType, mode: str, plan: WriteSpec, path: str) -
     if isinstance(data_type, MapType):
         key = _fill_void(data_type.key, mode, plan, f"{path}.key")
         return MapType(key, _fill_void(data_type.value, mode, plan, f"{path}.value"), True)
+    if isinstance(data_type, UserDefinedType):
+        return replace(data_type, stored=_physical_type(data_type.stored, "none", plan, path))
     return data_type
 
 
@@ -287,6 +290,8 @@ def _arrow_type(data_type: DataType, ids: Mapping[str, int], path: str) -> pa.Da
     if isinstance(data_type, MapType):
         key = _arrow_part("key", data_type.key, False, ids, path)
         return pa.map_(key, _arrow_part("value", data_type.value, True, ids, path))
+    if isinstance(data_type, UserDefinedType):
+        return _arrow_type(data_type.stored, {}, path)
     if data_type == VARIANT:
         return pa.struct([f.with_metadata(None) for f in arrow_type(VARIANT)])
     return arrow_type(data_type)
@@ -306,6 +311,8 @@ def leaf_count(data_type: DataType) -> int:
         return leaf_count(data_type.element)
     if isinstance(data_type, MapType):
         return leaf_count(data_type.key) + leaf_count(data_type.value)
+    if isinstance(data_type, UserDefinedType):
+        return leaf_count(data_type.stored)
     return 2 if data_type == VARIANT else 1
 
 

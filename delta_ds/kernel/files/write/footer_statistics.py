@@ -304,7 +304,8 @@ def _place(schema: pa.Schema, about: StatisticsColumn, rebase: Rebase) -> _Place
 def _telling(kind: pa.DataType, first: int) -> tuple[int, bool]:
     """The Parquet leaf of a column that counts its nulls best, and whether the count is exact."""
     kind = _storage(kind)
-    if pa.types.is_struct(kind):  # a variant, whose metadata is there wherever the variant is
+    if pa.types.is_struct(kind) and kind.get_field_index("metadata") >= 0:
+        # A variant, whose metadata is there wherever the variant is.
         at = kind.get_field_index("metadata")
         return column_conversion.first_leaves(list(kind), first)[at], not kind.field(at).nullable
     return first, not pa.types.is_nested(kind)

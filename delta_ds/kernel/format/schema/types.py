@@ -108,7 +108,37 @@ class StructType(Shown):
         return "struct<" + ",".join(f"{f.name}:{f.type}" for f in self.fields) + ">"
 
 
-DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
+@dataclass(frozen=True, slots=True)
+class UserDefinedType:
+    """A user-defined type of Spark, as the vectors of `pyspark.ml`: a class over a type of Delta.
+
+    The log and the files know the stored type. What is inside it is no column: it has no mapped names, no
+    statistics and no path, and it changes only as a whole. Two are equal if their class is.
+
+    Source: Spark, `UserDefinedType.jsonValue`; the protocol does not mention it, and delta-spark keeps it.
+
+    Attributes
+    ----------
+    python_class
+        The name of the class with its module.
+    jvm_class
+        The name of the class in Java; None for a type of Python alone.
+    pickled
+        What Spark keeps of a class of Python alone. It is passed on, and never loaded here.
+    stored
+        The type that its values are stored as.
+    """
+
+    python_class: str
+    jvm_class: str | None
+    pickled: str | None = field(compare=False, repr=False)
+    stored: DataType = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.python_class
+
+
+DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType | UserDefinedType
 
 
 def holds(data_type: DataType, part_type: DataType) -> bool:
@@ -117,6 +147,8 @@ def holds(data_type: DataType, part_type: DataType) -> bool:
         parts = [field.type for field in data_type]
     elif isinstance(data_type, MapType):
         parts = [data_type.key, data_type.value]
+    elif isinstance(data_type, UserDefinedType):
+        parts = [data_type.stored]
     else:
         parts = [data_type.element] if isinstance(data_type, ArrayType) else []
     return data_type == part_type or any(holds(part, part_type) for part in parts)
@@ -190,13 +222,19 @@ def _parse(node: Any, path: str, depth: int = 0) -> DataType:
                 bool(node["valueContainsNull"]),
             )
         if kind == "udt":
-            named = node.get("pyClass") or node["class"]  # A type of Java alone has no class in Python.
-            raise USER_DEFINED_TYPE(column=path.lstrip("."), type=named)
+            return _parse_user_defined(node, path, depth)
     except (KeyError, TypeError, AttributeError) as error:
         raise SchemaError(
             f"the schema is malformed at {path.lstrip('.') or 'its root'}: {error!r}"
         ) from error
     raise UNKNOWN_DATA_TYPE(column=path.lstrip("."), type=kind)
+
+
+def _parse_user_defined(node: Any, path: str, depth: int) -> UserDefinedType:
+    if node.get("pyClass") is None:
+        raise USER_DEFINED_TYPE(column=path.lstrip("."), type=node["class"])
+    stored = _parse(node["sqlType"], path, depth + 1)
+    return UserDefinedType(node["pyClass"], node.get("class"), node.get("serializedClass"), stored)
 
 
 def _parse_field(node: Any, path: str, depth: int) -> StructField:
@@ -263,6 +301,14 @@ def _to_node(data_type: DataType) -> Any:
             "valueType": _to_node(data_type.value),
             "valueContainsNull": data_type.value_contains_null,
         }
+    if isinstance(data_type, UserDefinedType):
+        named = {
+            "class": data_type.jvm_class,
+            "pyClass": data_type.python_class,
+            "serializedClass": data_type.pickled,
+        }
+        given = {key: value for key, value in named.items() if value is not None}
+        return {"type": "udt", **given, "sqlType": _to_node(data_type.stored)}
     return str(data_type)
 
 
@@ -302,6 +348,8 @@ def arrow_type(data_type: DataType) -> pa.DataType:
             arrow_type(data_type.key),
             pa.field("value", arrow_type(data_type.value), data_type.value_contains_null),
         )
+    if isinstance(data_type, UserDefinedType):
+        return arrow_type(data_type.stored)
     if isinstance(data_type, DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
     return _arrow_primitives()[data_type.name]
@@ -368,11 +416,10 @@ def without_metadata(kind: DataType) -> DataType:
 
 
 def is_nested(data_type: DataType | None) -> bool:
-    """Whether it is a struct, array or map."""
-    return isinstance(data_type, (StructType, ArrayType, MapType))
+    """Whether it is a struct, array, map or user-defined type."""
+    return isinstance(data_type, (StructType, ArrayType, MapType, UserDefinedType))
 
 
 def is_key_type(data_type: DataType) -> bool:
-    """Whether values of a type can be keys: all but structs, arrays, maps and variants."""
-    nested = isinstance(data_type, (StructType, ArrayType, MapType))
-    return not nested and str(data_type) not in ("variant", "void")
+    """Whether values of a type can be keys: all but structs, arrays, maps, variants and user-defined types."""
+    return not is_nested(data_type) and str(data_type) not in ("variant", "void")

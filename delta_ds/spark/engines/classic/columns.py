@@ -7,7 +7,6 @@ Source: PROTOCOL.md, "Reader Requirements for Column Mapping".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ from delta_ds.kernel.format.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
-    schema_to_json,
+    UserDefinedType,
 )
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.base import schema as schemas
@@ -166,9 +165,7 @@ def scan_columns(snapshot: Snapshot, table: StructType | None = None) -> ScanCol
 
 
 def _spark(schema: StructType) -> SparkStructType:
-    from pyspark.sql.types import StructType as SparkStructType
-
-    return SparkStructType.fromJson(json.loads(schema_to_json(schema)))
+    return schemas.as_it_is_to_spark(schema)
 
 
 def _check_type(data_type: DataType, where: str, top: bool = False) -> None:
@@ -182,6 +179,8 @@ def _check_type(data_type: DataType, where: str, top: bool = False) -> None:
     elif isinstance(data_type, MapType):
         _check_type(data_type.key, where)
         _check_type(data_type.value, where)
+    elif isinstance(data_type, UserDefinedType):
+        _check_type(data_type.stored, where)
     elif data_type == VOID:
         if not top:
             raise NotNative(f"column {where} holds a void type")
@@ -247,7 +246,7 @@ def _nullable(data_type: DataType) -> DataType:
 
 
 def _is_renamed_inside(field: StructField, mode: str, by_id: bool) -> bool:
-    if isinstance(field.type, PrimitiveType | DecimalType):
+    if isinstance(field.type, PrimitiveType | DecimalType | UserDefinedType):
         return False
     return by_id or any(physical_name(f, mode) != f.name for f in every_field(field.type))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, UserDefinedType
 
 from delta_ds.records import dataclass
 from delta_ds.spark.base.kinds.sealed import seal
@@ -108,6 +108,8 @@ def is_same(given: DataType, wanted: DataType) -> bool:
         return is_same(given.elementType, wanted.elementType)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
         return is_same(given.keyType, wanted.keyType) and is_same(given.valueType, wanted.valueType)
+    if isinstance(given, UserDefinedType):
+        return given == wanted
     return given.simpleString() == wanted.simpleString()
 
 

@@ -301,7 +301,7 @@ def _fits(given: DataType, wanted: DataType) -> bool:
         return _fits(given.elementType, wanted.elementType)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
         return _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
-    return given.simpleString() == wanted.simpleString()
+    return is_same(given, wanted)
 
 
 def _widens(table: Table, options: WriteOptions) -> bool:

@@ -14,6 +14,7 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedFeatureError
 from delta_ds.kernel.format.schema.column_mapping import assign
 from delta_ds.kernel.format.schema.types import (
+    DOUBLE,
     INTEGER,
     LONG,
     STRING,
@@ -22,7 +23,9 @@ from delta_ds.kernel.format.schema.types import (
     MapType,
     StructField,
     StructType,
+    UserDefinedType,
     parse_schema,
+    schema_to_json,
     walk,
 )
 from delta_ds.kernel.transaction.write import schema_enforcement
@@ -387,21 +390,33 @@ def test_geospatial_types_are_refused_by_name(kind: str) -> None:
     assert kind in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("named", "said"),
-    [
-        (
-            {"class": "org.x.VectorUDT", "pyClass": "pyspark.ml.linalg.VectorUDT"},
-            "pyspark.ml.linalg.VectorUDT",
-        ),
-        ({"class": "org.x.OnlyInJava"}, "org.x.OnlyInJava"),
-    ],
-)
-def test_a_type_that_a_user_defined_is_refused_by_its_class(named: dict[str, str], said: str) -> None:
-    kind = {"type": "udt", **named, "sqlType": "double"}
+def test_a_type_that_a_user_defined_in_java_alone_is_refused_by_its_class() -> None:
+    kind = {"type": "udt", "class": "org.x.OnlyInJava", "sqlType": "double"}
     array = {"type": "array", "elementType": kind, "containsNull": True}
     field = {"name": "a", "type": array, "nullable": True, "metadata": {}}
     with pytest.raises(UnsupportedFeatureError) as caught:
         parse_schema(json.dumps({"type": "struct", "fields": [field]}))
     assert caught.value.condition == "DELTA_UNSUPPORTED_DATA_TYPES"
-    assert f"column a.element has the user-defined type {said}, which" in str(caught.value)
+    assert "column a.element has the user-defined type org.x.OnlyInJava, which" in str(caught.value)
+
+
+_OF_BOTH = {"class": "org.x.PairUDT", "pyClass": "x.PairUDT"}
+_OF_PYTHON = {"pyClass": "x.PairUDT", "serializedClass": "gAR9lC4="}
+
+
+@pytest.mark.parametrize("named", [_OF_BOTH, _OF_PYTHON])
+def test_a_user_defined_type_is_kept_as_the_log_has_it(named: dict[str, str]) -> None:
+    stored = {
+        "type": "struct",
+        "fields": [{"name": "x", "type": "double", "nullable": False, "metadata": {}}],
+    }
+    kind = {"type": "udt", **named, "sqlType": stored}
+    array = {"type": "array", "elementType": kind, "containsNull": True}
+    field = {"name": "a", "type": array, "nullable": True, "metadata": {}}
+    text = json.dumps({"type": "struct", "fields": [field]}, separators=(",", ":"))
+    assert schema_to_json(parse_schema(text)) == text
+
+
+def test_user_defined_types_are_equal_by_their_class_alone() -> None:
+    one, same = (UserDefinedType("x.PairUDT", None, pickled, DOUBLE) for pickled in ("a", "b"))
+    assert one == same != UserDefinedType("x.OtherUDT", None, "a", DOUBLE)
