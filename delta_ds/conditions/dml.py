@@ -16,7 +16,8 @@ AGGREGATION_NOT_SUPPORTED = ErrorCondition(
     UnsupportedOperationError,
     "42903",
     "Aggregate functions are not supported in the {clause} of {what} operation (condition = {expression}): on {table} "
-    "it holds an aggregate, a window function or a generator, which is not computed row by row. Nothing was written",
+    "it holds an aggregate, a window function, a generator or a field of _metadata, which is not computed from the "
+    "columns of a row. Nothing was written",
     parameters=("expression",),
 )
 AMBIGUOUS_REFERENCE = ErrorCondition(
@@ -287,8 +288,8 @@ UNSUPPORTED_EXPR_FOR_OPERATOR = ErrorCondition(
     "UNSUPPORTED_EXPR_FOR_OPERATOR",
     UnsupportedOperationError,
     "42K0E",
-    "the {clause} of {what} on {table} holds an aggregate, a window function or a generator, which is not "
-    "computed row by row: {expression}. Nothing was written",
+    "the {clause} of {what} on {table} holds an aggregate, a window function, a generator or a field of _metadata, "
+    "which is not computed from the columns of a row: {expression}. Nothing was written",
     parameters=("expression",),
 )
 UNSUPPORTED_GENERATOR = ErrorCondition("UNSUPPORTED_GENERATOR", UnsupportedOperationError, "42K0E")

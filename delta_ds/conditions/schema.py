@@ -329,6 +329,13 @@ UNRESOLVED_COLUMN_WITH_SUGGESTION = ErrorCondition(
     "{table} has no column {column!r}; {hint}. Nothing was changed",
     parameters=("objectName", "proposal"),
 )
+UNRESOLVED_COLUMN_WITHOUT_SUGGESTION = ErrorCondition(
+    "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
+    SchemaError,
+    "42703",
+    "{table} has no column {column!r}, as it has no columns. Nothing was changed",
+    parameters=("objectName",),
+)
 UNRESOLVED_COLUMN_OF_GENERATED = UNRESOLVED_COLUMN_WITH_SUGGESTION.also(
     "{clause} needs the column {column}, which the rows do not have; add it, or the values of "
     "{generatedColumn}. Nothing was written.",

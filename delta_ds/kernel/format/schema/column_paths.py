@@ -15,6 +15,7 @@ from delta_ds.conditions.schema import (
     INVALID_FIELD_NAME,
     NOT_A_COLUMN_NAME,
     UNRESOLVED_COLUMN_WITH_SUGGESTION,
+    UNRESOLVED_COLUMN_WITHOUT_SUGGESTION,
 )
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.schema.types import ArrayType, DataType, MapType, StructField, StructType
@@ -164,6 +165,9 @@ def unresolved_column(schema: StructType, path: Path, table: str) -> SchemaError
         if parent is None or not isinstance(parent[1].type, StructType):
             break
         level, above = parent[1].type, parent[0]
+    name = ".".join(f"`{part}`" for part in path)
+    if not len(level):
+        return UNRESOLVED_COLUMN_WITHOUT_SUGGESTION(table=table, column=show(path), objectName=name)
     nearest = nearest_name(path[len(above)], level.names)
     hint = (
         f"did you mean {show((*above, nearest))!r}?"
@@ -174,7 +178,7 @@ def unresolved_column(schema: StructType, path: Path, table: str) -> SchemaError
         table=table,
         column=show(path),
         hint=hint,
-        objectName=".".join(f"`{part}`" for part in path),
+        objectName=name,
         proposal=[f"`{n}`" for n in ([nearest] if nearest else level.names[:20])],
     )
 

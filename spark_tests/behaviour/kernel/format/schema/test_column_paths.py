@@ -90,6 +90,12 @@ def test_missing_column_is_named_with_what_there_is(path: Path, condition: str, 
     assert part in str(caught.value)
 
 
+def test_a_column_of_a_table_without_columns_is_missing_without_a_suggestion() -> None:
+    with pytest.raises(SchemaError, match="T has no column 'id', as it has no columns") as caught:
+        resolve(StructType(), ("id",), "T")
+    assert caught.value.condition == "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"
+
+
 @settings(max_examples=examples(40))
 @given(SCHEMAS)
 def test_every_field_of_a_walk_is_found_at_its_path(schema: StructType) -> None:
