@@ -4,7 +4,7 @@ A program written for delta-spark names its session extension, its catalog and i
 a catalog whose class is not there, and fetches packages that nobody needs, or fails where it has no network. Where
 delta-spark's Python package is installed, a program may need the jar, and its packages stay.
 
-Where the package `delta` comes from: another distribution, or else this one.
+Where the package `delta`, and the version of delta-spark, come from: another distribution, or else this one.
 """
 
 from __future__ import annotations
@@ -13,19 +13,24 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from runpy import run_path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.events.spark import DELTA_SPARK_SETTING_LEFT_OUT
 from delta_ds.spark.as_delta.import_hooks import find_elsewhere
 
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
 _NAME = "delta"
 _FOLDER = Path(__file__).with_name(_NAME)
+_DISTRIBUTION = "delta-spark"
 
 
 def install_package() -> None:
@@ -57,6 +62,27 @@ class _Finder(MetaPathFinder):
         return spec_from_file_location(
             _NAME, _FOLDER / "__init__.py", submodule_search_locations=[str(_FOLDER)]
         )
+
+    def find_distributions(self, context: Any = None) -> Iterator[Distribution]:
+        """Answer who asks for the version of delta-spark by the name of its distribution; it is in no list of all."""
+        name = getattr(context, "name", None) or ""
+        if re.sub(r"[-_.]+", "-", name).lower() == _DISTRIBUTION and other_package() is None:
+            yield _distribution()
+
+
+def _distribution() -> Distribution:
+    from importlib.metadata import Distribution
+
+    class DeltaSpark(Distribution):
+        def read_text(self, filename: str) -> str | None:
+            version = run_path(str(_FOLDER / "version.py"))["__version__"]
+            text = f"Metadata-Version: 2.1\nName: {_DISTRIBUTION}\nVersion: {version}\n"
+            return text if filename == "METADATA" else None
+
+        def locate_file(self, path: Any) -> Path:
+            return Path(_FOLDER.parent, path)
+
+    return DeltaSpark()
 
 
 _finder = _Finder()

@@ -58,6 +58,38 @@ def test_the_call_itself_loads_neither_pyspark_nor_pyarrow(tmp_path: Path):
     assert run(INSTALL + code, tmp_path) == "set()"
 
 
+@pytest.mark.parametrize("name", ["delta-spark", "delta_spark", "Delta.Spark"])
+def test_who_asks_for_the_version_of_the_distribution_is_told(tmp_path: Path, name: str):
+    code = f"""
+from importlib.metadata import distributions, version
+from delta.version import __version__
+listed = [one.metadata["Name"] for one in distributions()]
+print(version({name!r}) == __version__, "delta-spark" in listed)
+"""
+    assert run(INSTALL + code, tmp_path) == "True False"
+
+
+def test_the_version_of_another_package_is_its_own(tmp_path: Path):
+    (tmp_path / "delta").mkdir()
+    (tmp_path / "delta" / "__init__.py").touch()
+    (tmp_path / "delta_spark-3.2.0.dist-info").mkdir()
+    metadata = tmp_path / "delta_spark-3.2.0.dist-info" / "METADATA"
+    metadata.write_text("Metadata-Version: 2.1\nName: delta-spark\nVersion: 3.2.0\n")
+    code = "from importlib.metadata import version\nprint(version('delta-spark'))"
+    assert run(INSTALL + code, tmp_path) == "3.2.0"
+
+
+def test_other_distributions_that_are_not_there_stay_missing(tmp_path: Path):
+    code = """
+from importlib.metadata import PackageNotFoundError, version
+try:
+    version("delta-sharing-x")
+except PackageNotFoundError as error:
+    print(error.name)
+"""
+    assert run(INSTALL + code, tmp_path) == "delta-sharing-x"
+
+
 def test_another_package_stays(tmp_path: Path):
     (tmp_path / "delta").mkdir()
     (tmp_path / "delta" / "__init__.py").write_text("DeltaTable = 'theirs'")
