@@ -248,11 +248,16 @@ class _FileDifference:
 def _lost_row_ids(
     old: pa.Table, old_keys: pa.ChunkedArray, new: pa.Table, new_keys: pa.ChunkedArray
 ) -> pa.ChunkedArray:
-    """Whether a file had row ids and has none any more: it has to be added once more with them."""
+    """Whether a file had row ids that it has not any more: it has to be added once more with them.
+
+    Where the feature was dropped and added again meanwhile, it has others, which another file may have had before.
+    """
     import pyarrow.compute as pc
 
-    without = _one(new_keys.filter(pc.is_null(new["baseRowId"])))
-    return pc.and_(pc.is_valid(old["baseRowId"]), pc.is_in(old_keys, value_set=without))
+    now = new["baseRowId"].take(pc.index_in(old_keys, value_set=_one(new_keys)))
+    same = pc.fill_null(pc.equal(old["baseRowId"], now), False)
+    live = pc.is_in(old_keys, value_set=_one(new_keys))
+    return pc.and_(pc.and_(pc.is_valid(old["baseRowId"]), live), pc.invert(same))
 
 
 def _one(values: pa.ChunkedArray | pa.Array) -> pa.Array:

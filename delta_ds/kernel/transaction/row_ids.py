@@ -43,7 +43,8 @@ def is_suspended(state: TableState) -> bool:
 def assign(pending: Pending) -> None:
     """Give the files of the first attempt their row ids and commit version, where the protocol has row tracking.
 
-    Files that bring theirs along keep them. While row tracking is suspended none has any.
+    Files that bring theirs along keep them, and nobody else gets these: RESTORE can bring ids back of which the mark
+    knows nothing, as the feature was dropped since. While row tracking is suspended none has any.
 
     Raises
     ------
@@ -54,8 +55,8 @@ def assign(pending: Pending) -> None:
     if is_suspended(before):
         pending.adds = [without(add, *_ROW_ID_FIELDS) for add in pending.adds]
         return
-    pending.read_mark = _mark_read(pending)
-    mark = pending.read_mark
+    recorded = _mark_read(pending)
+    mark = pending.read_mark = max([recorded, *map(_last_id, pending.adds)])
     adds = []
     for add in pending.adds:
         fresh: AddFile = {}
@@ -66,8 +67,14 @@ def assign(pending: Pending) -> None:
             fresh["defaultRowCommitVersion"] = pending.version
         adds.append({**add, **fresh} if fresh else add)
     pending.adds = adds
-    if mark != pending.read_mark:
+    if mark != recorded:
         pending.high_water_mark = mark
+
+
+def _last_id(add: AddFile) -> int:
+    """The highest row id that a file brings along; -1 for none."""
+    first = add.get("baseRowId")
+    return -1 if first is None else first + max(counted_rows(add.get("stats")) or 0, 1) - 1
 
 
 def _mark_read(pending: Pending) -> int:
@@ -107,7 +114,7 @@ def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
     if not pending.protocol.supports(ROW_TRACKING) or is_suspended(pending.state):
         return
     won = winning_commit.high_water_mark
-    mark = pending.read_mark if won is None else won
+    mark = pending.read_mark if won is None else max(pending.read_mark, won)
     before, pending.read_mark = pending.read_mark, mark
     adds = []
     for add in pending.adds:

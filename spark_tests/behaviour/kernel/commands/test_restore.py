@@ -20,6 +20,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_ds.kernel.commands.drop_feature import drop_feature_support
 from delta_ds.kernel.commands.fsck import check
 from delta_ds.kernel.commands.fsck_findings import WRONG_CHECKSUM
 from delta_ds.kernel.commands.restore import protocol_with_both, restore, with_highest_marks
@@ -374,6 +375,45 @@ def test_files_from_before_row_tracking_get_row_ids(tmp_path: Path) -> None:
     done = restore(log, version=3)
     assert sorted(add["baseRowId"] for add in bodies(log, done.version, "add")) == [1, 2, 3]
     assert log.snapshot().protocol.supports(ROW_TRACKING)
+
+
+def row_ids(log: DeltaLog) -> dict[int, int]:
+    """The row id of each row, by its `id`."""
+    found = log.snapshot().scan(metadata_columns=("row_id",)).to_arrow()
+    ids_of_rows = [row["row_id"] for row in found[found.column_names[-1]].to_pylist()]
+    assert len(set(ids_of_rows)) == len(ids_of_rows), "two rows have one id"
+    return dict(zip(found["id"].to_pylist(), ids_of_rows, strict=True))
+
+
+@pytest.mark.parametrize("added_again", [True, False])
+@pytest.mark.parametrize("stays", [None, 3])
+def test_row_ids_from_before_row_tracking_was_dropped_are_not_given_out_again(
+    tmp_path: Path, added_again: bool, stays: int | None
+) -> None:
+    log = tracked(tmp_path)
+    log.write(ids(3, 4))
+    before = row_ids(log)
+    set_properties(log, {"delta.enableRowTracking": "false"})
+    drop_feature_support(log, "rowTracking")
+    log.delete(None if stays is None else f"id < {stays}")
+    if added_again:
+        log.set_properties({"delta.enableRowTracking": "true"})
+    restore(DeltaLog(tmp_path), version=2)
+    assert row_ids(log) == before
+    log.write(ids(5))
+    assert row_ids(log) == {**before, 5: 4}
+    log.update({"id": "id + 10"})
+    assert row_ids(log) == {key + 10: value for key, value in before.items()} | {15: 4}
+
+
+def test_rows_have_the_ids_of_the_version_whatever_their_files_got_meanwhile(tmp_path: Path) -> None:
+    log = three_versions(tmp_path)
+    set_properties(log, {"delta.enableRowTracking": "true"})
+    version, before = log.snapshot().version, row_ids(log)
+    log.update({"id": "id + 10"})
+    restore(log, version=3)
+    restore(log, version=version)
+    assert row_ids(log) == before
 
 
 def test_suspended_row_tracking_is_not_brought_back(tmp_path: Path) -> None:
