@@ -86,23 +86,26 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def _narrowed(self, columns: Columns, filter_: pc.Expression | None) -> Scan:
         """The scan of the columns that are asked for or filtered by."""
         names = self._arrow_schema.names
-        asked = self._asked(columns, "" if filter_ is None else str(filter_))
+        asked = self._asked(columns, filter_)
         tree = None if filter_ is None else tree_of(filter_, self._arrow_schema, self._scan.snapshot.schema)
         if tree is not None:
             asked |= names_of(tree)
         # Arrow counts rows by a column.
         return self._scan.narrowed([name for name in names if name in asked] or names[:1], tree)
 
-    def _asked(self, columns: Columns, filter_text: str) -> set[str]:
+    def _asked(self, columns: Columns, filter_: pc.Expression | None) -> set[str]:
         names = self._arrow_schema.names
         if columns is None or not isinstance(columns, Mapping) and not set(columns) <= set(names):
             return set(names)
         # The text of an expression holds the name of each of its columns as it is.
-        texts = [filter_text, *map(str, columns.values())] if isinstance(columns, Mapping) else [filter_text]
-        if any("FieldPath" in text for text in texts):  # by position among all columns
+        read = [] if filter_ is None else [filter_]
+        texts = [
+            _shown(each) for each in [*read, *(columns.values() if isinstance(columns, Mapping) else ())]
+        ]
+        if any(text is None or "FieldPath" in text for text in texts):  # by position among all columns
             return set(names)
         plain = set() if isinstance(columns, Mapping) else set(columns)
-        return {name for name in names if name in plain or any(_is_in(name, text) for text in texts)}
+        return {name for name in names if name in plain or any(text and _is_in(name, text) for text in texts)}
 
     def to_table(
         self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
@@ -178,6 +181,14 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return f"ScanDataset({self._scan!r})"
 
 
+def _shown(expression: pc.Expression) -> str | None:
+    """The text of an expression; None where Arrow has cut off a long value in the middle of a letter."""
+    try:
+        return str(expression)
+    except UnicodeDecodeError:
+        return None
+
+
 def _is_in(name: str, text: str) -> bool:
     if name not in text or not name.isidentifier():
         return name in text
@@ -204,7 +215,8 @@ def tree_of(filter_: pc.Expression, arrow_schema: pa.Schema, schema: StructType)
     """
     import pyarrow as pa
 
-    if _is_deep(str(filter_), arrow_schema.names):
+    shown = _shown(filter_)
+    if shown is None or _is_deep(shown, arrow_schema.names):
         return None
     try:
         text = bytes(filter_.to_substrait(arrow_schema))
