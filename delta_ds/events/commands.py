@@ -95,6 +95,11 @@ INVENTORY_ROWS_OUTSIDE = Event.warning(
     "rows of an inventory are not below the table's folder, so they are ignored",
     "look at the inventory's query",
 )
+INNER_TABLES_KEPT = Event.warning(
+    "inner_tables_kept table files folders",
+    "VACUUM left alone files in folders below the table's folder that have a log of their own: they are other tables",
+    "nothing; a table is better not put into the folder of another one, as other engines delete its files",
+)
 LAST_VACUUM_INFO_NOT_WRITTEN = Event.warning(
     "last_vacuum_info_not_written table reason",
     "VACUUM could not record where it stopped; the next VACUUM LITE reads more commits, or refuses",

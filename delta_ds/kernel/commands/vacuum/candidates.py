@@ -13,9 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.conditions.commands import CANNOT_VACUUM_LITE
-from delta_ds.events.commands import LAST_VACUUM_INFO_NOT_WRITTEN, LAST_VACUUM_INFO_UNREADABLE
+from delta_ds.events.commands import (
+    INNER_TABLES_KEPT,
+    LAST_VACUUM_INFO_NOT_WRITTEN,
+    LAST_VACUUM_INFO_UNREADABLE,
+)
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.base.arrow_buffers import integers, texts
+from delta_ds.kernel.base.arrow_buffers import integers, mask, texts
 from delta_ds.kernel.base.json_text import parse_json
 from delta_ds.kernel.commands.vacuum.paths import (
     Hidden,
@@ -41,6 +45,9 @@ from delta_ds.kernel.storage.uri import unambiguous
 from delta_ds.records import dataclass
 
 _CHECKSUM = r"(^|/)\.([^/]+)\.crc$"
+_INNER_LOG = f"./{LOG_DIRECTORY}(/|$)"
+# Of the folders with a log of their own.
+_TOLD = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +117,12 @@ def is_old(rows: pa.Table, cutoff_ms: int) -> pa.ChunkedArray:
 
 
 def find_candidates(
-    batches: Iterable[pa.RecordBatch], needed: Needed, hidden: Hidden, cutoff_ms: int
+    batches: Iterable[pa.RecordBatch], needed: Needed, hidden: Hidden, cutoff_ms: int, table: str
 ) -> Candidates:
     """The listed files that are older than the horizon and not needed.
 
-    Memory goes with what is needed and what is found, not with what is listed.
+    What lies in a folder with a log of its own is another table's, as of a clone, and no candidate. Memory goes with
+    what is needed and what is found, not with what is listed.
 
     Parameters
     ----------
@@ -124,13 +132,18 @@ def find_candidates(
         What must stay.
     cutoff_ms
         The horizon, ms since 1970.
+    table
+        Its address, for messages.
     """
     folders = _Folders(hidden, cutoff_ms)
     checksums: list[pa.ChunkedArray] = []
+    inner: set[str] = set()
 
     def old_files() -> Iterator[pa.Table]:
         for batch in batches:
             rows = pa.Table.from_batches([batch])
+            logs = rows["path"].filter(pc.match_substring_regex(rows["path"], _INNER_LOG))
+            inner.update(path.partition(f"/{LOG_DIRECTORY}")[0] for path in logs.to_pylist())
             folders.see_folders(rows.filter(rows["is_folder"]))
             files = rows.filter(pc.invert(rows["is_folder"]))
             folders.see_files(files)
@@ -140,8 +153,23 @@ def find_candidates(
             yield files.select(["path", "size"])
 
     found = [needed.without(group) for group in _tables_of_rows(old_files(), needed.rows_at_once)]
-    files = pa.concat_tables(found) if found else no_files()
-    return Candidates(files, _beside(checksums, files), folders.empty(), folders.count())
+    files = _not_in(inner, pa.concat_tables(found) if found else no_files(), table)
+    empty = tuple(folder for folder in folders.empty() if not _is_in(inner, folder))
+    return Candidates(files, _beside(checksums, files), empty, folders.count())
+
+
+def _not_in(inner: set[str], files: pa.Table, table: str) -> pa.Table:
+    """The files that are in none of some folders."""
+    if not inner or not files.num_rows:
+        return files
+    kept = mask([not _is_in(inner, path) for path in files["path"].to_pylist()])
+    if kept.false_count:
+        INNER_TABLES_KEPT.log(table=table, files=kept.false_count, folders=sorted(inner)[:_TOLD])
+    return files.filter(kept)
+
+
+def _is_in(folders: set[str], path: str) -> bool:
+    return not folders.isdisjoint(with_ancestors([path]))
 
 
 def _beside(checksums: list[pa.ChunkedArray], files: pa.Table) -> pa.ChunkedArray:

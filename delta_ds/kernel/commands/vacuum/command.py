@@ -212,7 +212,8 @@ def _candidates(
     else:
         batches = storage.list_below("", lambda folder: folder not in hidden)
     needed = find_needed(snapshot, listing, horizon.cutoff_ms)
-    return find_candidates(_counted(batches, listing_phase), needed, hidden, horizon.cutoff_ms), last
+    counted = _counted(batches, listing_phase)
+    return find_candidates(counted, needed, hidden, horizon.cutoff_ms, storage.url), last
 
 
 def _counted(batches: Iterator[pa.RecordBatch], phase: Phase | None) -> Iterator[pa.RecordBatch]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+import uuid
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.testing import TableBuilder
 from spark_tests.behaviour.kernel.commands.vacuum_tables import (
+    HOUR,
     NOW,
     SCHEMA,
     add,
@@ -35,8 +39,6 @@ def raw(path: str) -> dict[str, dict[str, object]]:
 
 
 def test_hidden_names_are_left_alone_but_not_those_of_partitions(tmp_path: Path) -> None:
-    import pyarrow as pa
-
     table = TableBuilder(tmp_path)
     table.create(
         pa.schema([*SCHEMA, ("_p", pa.string()), (".q r", pa.string())]), partition_columns=["_p", ".q r"]
@@ -53,6 +55,46 @@ def test_hidden_names_are_left_alone_but_not_those_of_partitions(tmp_path: Path)
         put(tmp_path, path)
     assert run(tmp_path) == set(gone)
     assert files(tmp_path) == set(kept)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_table_below_the_folder_of_another_one_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, flat: bool
+) -> None:
+    # A flat store lists files in no folders: the files of the inner logs alone tell.
+    where = f"memory://vacuum-{uuid.uuid4()}/t" if flat else str(tmp_path / "t")
+    outer = DeltaLog(where)
+    outer.write(pa.table({"id": [1]}))
+    inner = [DeltaLog(f"{where}/{path}") for path in ("a/copy", "p=1")]
+    outer.clone(inner[0], shallow=True)
+    for log in inner:
+        log.write(pa.table({"id": [2], "p": ["x"]}), options={"mergeSchema": "true"})
+    outer.storage.write("a/stray.parquet", b"12345")
+    outer.storage.write("a/copybook/stray.parquet", b"12345")
+    after = time.time_ns() // 1_000_000 + 1000 * HOUR
+    strays = {"a/stray.parquet", "a/copybook/stray.parquet"}
+    assert texts_of(vacuum(outer, now_ms=after, record=False).paths) == strays
+    assert [log.snapshot().scan().to_arrow().num_rows for log in inner] == [2, 1]
+    assert "inner_tables_kept" in caplog.text
+    inner[1].delete()
+    assert len(vacuum(inner[1], now_ms=after, record=False).paths) == 1
+
+
+def test_an_inventory_that_shows_an_inner_log_leaves_its_table_alone(tmp_path: Path) -> None:
+    new_table(tmp_path)
+    paths = ["inner/_delta_log/00000000000000000000.json", "inner/p=1/a", "a"]
+    for path in paths:
+        put(tmp_path, path)
+    inventory = pa.table(
+        {
+            "path": [f"{tmp_path}/{path}" for path in paths],
+            "length": [5] * 3,
+            "isDir": [False] * 3,
+            "modificationTime": [1] * 3,
+        }
+    )
+    done = vacuum(DeltaLog(tmp_path), now_ms=NOW, inventory=inventory)
+    assert texts_of(done.paths) == {"a"}
 
 
 def test_what_a_killed_write_of_spark_left_is_found_in_its_own_folder_only(tmp_path: Path) -> None:
