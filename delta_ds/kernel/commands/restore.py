@@ -45,7 +45,11 @@ from delta_ds.kernel.format.properties import (
     ICT_ENABLEMENT_VERSION,
     ROW_TRACKING_SUSPENDED,
 )
-from delta_ds.kernel.format.schema.field_metadata import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP
+from delta_ds.kernel.format.schema.field_metadata import (
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_STEP,
+    PHYSICAL_NAME,
+)
 from delta_ds.kernel.format.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.format.table_state import TableState
 from delta_ds.kernel.log.file_actions import keys_of_files
@@ -343,22 +347,32 @@ def _metadata(source: TableState, latest: TableState) -> Metadata:
 
 
 def with_highest_marks(schema: StructType, other: StructType) -> StructType:
-    """A schema whose identity columns continue from the higher mark of two, so that no value is repeated."""
+    """A schema whose identity columns continue from the higher mark of two, so that no value is repeated.
+
+    A column is the other one's by its name, or by that in files, which stays where it was renamed.
+    """
 
     def moved(field: StructField) -> StructField:
-        step, mark = field.metadata.get(IDENTITY_STEP), field.metadata.get(IDENTITY_HIGH_WATER_MARK)
-        beside = next((f for f in other if f.name.lower() == field.name.lower()), None)
-        theirs = beside.metadata.get(IDENTITY_HIGH_WATER_MARK) if beside is not None else None
-        if (
-            not isinstance(step, int)
-            or theirs is None
-            or (beside and beside.metadata.get(IDENTITY_STEP) != step)
-        ):
+        step = field.metadata.get(IDENTITY_STEP)
+        if not isinstance(step, int):
             return field
-        furthest = theirs if mark is None else max(mark, theirs) if step > 0 else min(mark, theirs)
+        same = [f for f in other if _is_same(f, field) and f.metadata.get(IDENTITY_STEP) == step]
+        marks = [
+            mark for f in (field, *same) if (mark := f.metadata.get(IDENTITY_HIGH_WATER_MARK)) is not None
+        ]
+        if not marks:
+            return field
+        furthest = max(marks) if step > 0 else min(marks)
         return replace(field, metadata={**field.metadata, IDENTITY_HIGH_WATER_MARK: furthest})
 
     return StructType(tuple(moved(field) for field in schema))
+
+
+def _is_same(one: StructField, other: StructField) -> bool:
+    stored = one.metadata.get(PHYSICAL_NAME)
+    return one.name.lower() == other.name.lower() or (
+        stored is not None and stored == other.metadata.get(PHYSICAL_NAME)
+    )
 
 
 # --- metrics

@@ -20,6 +20,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.drop_feature import drop_feature_support
 from delta_ds.kernel.commands.fsck import check
 from delta_ds.kernel.commands.fsck_findings import WRONG_CHECKSUM
@@ -29,7 +30,7 @@ from delta_ds.kernel.format.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.format.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.transaction.alter.change_column import alter_column
 from delta_ds.kernel.transaction.alter.clustering import cluster_by
-from delta_ds.kernel.transaction.alter.columns import add_columns
+from delta_ds.kernel.transaction.alter.columns import add_columns, rename_column
 from delta_ds.kernel.transaction.alter.create import create_table
 from delta_ds.kernel.transaction.alter.properties import set_properties, unset_properties
 from delta_ds.testing import TableBuilder, commit_time, remove_action
@@ -302,6 +303,28 @@ def test_identity_marks_only_move_on() -> None:
     assert mark(with_highest_marks(column(-5, -1), column(-9, -1))) == -9
     assert mark(with_highest_marks(column(None, 1), column(9, 1))) == 9
     assert mark(with_highest_marks(column(5, 1), column(9, 2))) == 5
+
+
+def test_identity_values_are_not_given_out_again_where_the_column_was_renamed(tmp_path: Path) -> None:
+    log, clone = DeltaLog(tmp_path / "t"), DeltaLog(tmp_path / "clone")
+    about = {
+        "delta.identity.start": 0,
+        "delta.identity.step": 1,
+        "delta.identity.allowExplicitInsert": False,
+    }
+    columns = StructType((StructField("k", LONG, True, about), StructField("id", LONG)))
+    create_table(log, columns, properties={"delta.columnMapping.mode": "name"})
+    log.write(ids(1, 2))
+    log.clone(clone)
+    rename_column(log, "k", "number")
+    log.write(ids(3))
+    deep_clone(log, clone, replace_existing=True)
+    restore(log, version=1)
+    log.write(ids(4))
+    assert log.to_arrow("id = 4")["k"].to_pylist() == [3]
+    deep_clone(log, clone, version=1, replace_existing=True)
+    clone.write(ids(4))
+    assert clone.to_arrow("id = 4")["k"].to_pylist() == [3]
 
 
 def test_column_ids_are_not_given_out_again(tmp_path: Path) -> None:
