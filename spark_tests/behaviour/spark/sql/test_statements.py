@@ -100,6 +100,26 @@ def test_statement_runs_once_however_often_its_answer_is_read(spark: SparkSessio
     assert version(spark, table) == before
 
 
+def test_statement_inserts_into_several_tables(spark: SparkSession, table: str) -> None:
+    spark.sql("CREATE OR REPLACE TABLE low (id BIGINT, p BIGINT) USING delta")
+    spark.sql("CREATE OR REPLACE TABLE high USING delta AS SELECT 99L AS id, 0L AS p")
+    spark.sql("CREATE TABLE IF NOT EXISTS plain (id BIGINT) USING parquet")
+    inserts = """
+        INSERT INTO low SELECT id, p WHERE id < 2
+        INSERT INTO low SELECT id + 100, p WHERE id < 2
+        INSERT OVERWRITE high SELECT id, p WHERE id > 7
+        INSERT INTO plain SELECT id WHERE id = 5
+    """
+    explained = spark.sql(f"EXPLAIN FROM t {inserts}").first()
+    assert explained is not None and explained[0].count("Execute Delta INSERT") == 3
+    assert spark.table("low").count() == 0
+    spark.sql(f"WITH rows AS (SELECT * FROM t WHERE p <> 1) FROM rows {inserts}")
+    assert sorted(row.id for row in spark.table("low").collect()) == [0, 100]
+    assert [row.id for row in spark.table("high").collect()] == [8]
+    assert [row.id for row in spark.table("plain").collect()] == [5]
+    assert version(spark, "low") == 2
+
+
 @pytest.mark.parametrize(
     ("statement", "line", "shown"),
     [

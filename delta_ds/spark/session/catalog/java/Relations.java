@@ -35,25 +35,30 @@ public final class Relations extends Rule {
 
     public TreeNode apply(TreeNode plan) {
         if (plan instanceof V2CreateTablePlan) Layout.check(session, (V2CreateTablePlan) plan);
-        if (plan instanceof AppendData || plan instanceof OverwriteByExpression
-                || plan instanceof OverwritePartitionsDynamic) {
-            Object target = ((Product) plan).productElement(0);
-            if (target instanceof DataSourceV2Relation && ((DataSourceV2Relation) target).table() instanceof DeltaTable) {
-                LogicalPlan query = (LogicalPlan) read((LogicalPlan) field((Product) plan, "query"));
-                return query.resolved() && writable(plan) ? write((Product) plan, (DataSourceV2Relation) target, query)
-                    : plan;
-            }
+        // Writes below a union: a statement that inserts into several tables.
+        return ((LogicalPlan) ((LogicalPlan) plan).resolveOperatorsUp(new Scans(session))).resolveOperatorsUp(new Writes());
+    }
+
+    private static final class Writes extends AbstractPartialFunction {
+        public boolean isDefinedAt(Object node) {
+            if (!(node instanceof AppendData || node instanceof OverwriteByExpression
+                    || node instanceof OverwritePartitionsDynamic)) return false;
+            Object target = ((Product) node).productElement(0);
+            return target instanceof DataSourceV2Relation
+                && ((DataSourceV2Relation) target).table() instanceof DeltaTable
+                && ((LogicalPlan) field((Product) node, "query")).resolved() && replacedIsResolved(node);
         }
-        return read((LogicalPlan) plan);
-    }
 
-    private LogicalPlan read(LogicalPlan plan) {
-        return (LogicalPlan) plan.resolveOperatorsUp(new Scans(session));
-    }
+        public Object applyOrElse(Object node, Function1 otherwise) {
+            if (!isDefinedAt(node)) return otherwise.apply(node);
+            Product plan = (Product) node;
+            return write(plan, (DataSourceV2Relation) plan.productElement(0), (LogicalPlan) field(plan, "query"));
+        }
 
-    private static boolean writable(TreeNode plan) {
-        return !(plan instanceof OverwriteByExpression)
-            || ((Expression) field((Product) plan, "deleteExpr")).resolved();
+        private static boolean replacedIsResolved(Object plan) {
+            return !(plan instanceof OverwriteByExpression)
+                || ((Expression) field((Product) plan, "deleteExpr")).resolved();
+        }
     }
 
     private static Command write(Product plan, DataSourceV2Relation target, LogicalPlan query) {
