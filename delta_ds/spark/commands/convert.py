@@ -31,7 +31,7 @@ from delta_ds.spark.base.kinds.session_kind import knows_names
 from delta_ds.spark.base.schema import quoted, to_kernel
 from delta_ds.spark.base.session_conf import is_set, time_zone
 from delta_ds.spark.base.table_names import format_and_path, is_ours
-from delta_ds.spark.commands.handle import open_handle
+from delta_ds.spark.commands.handle import open_handle, open_name
 from delta_ds.spark.engines.classic.jvm import Jvm
 from delta_ds.spark.engines.connect.connect_bridge import open_log, run
 from delta_ds.spark.errors.translation import delta_errors
@@ -78,7 +78,7 @@ def run_convert(
         _convert(spark, open_log(spark, path, {}), entry, columns, collect_statistics)
         if entry is not None:
             Metastore(Jvm.of(spark)).become_ours([entry.schema], entry.name)
-    return open_handle(spark, path, {})
+    return open_handle(spark, path, {}) if entry is None else open_name(spark, identifier)
 
 
 def _source(spark: SparkSession, identifier: str) -> tuple[str, str, Entry | None]:

@@ -125,6 +125,8 @@ def missing_at_path(path: str, error: NotADeltaTableError) -> NotADeltaTableErro
 def open_name(spark: SparkSession, name: str) -> Handle:
     """The table that a name stands for: one of the catalog, ``pydelta.`/path` `` or ``delta.`/path` ``.
 
+    Expressions may call one of the catalog by its name, as those of queries do.
+
     Raises
     ------
     UnsupportedOperationError
@@ -143,12 +145,14 @@ def open_name(spark: SparkSession, name: str) -> Handle:
         if found is None and (is_view(spark, parts) or find_entry(spark, parts) is not None):
             raise MISSING_DELTA_TABLE_OF_OTHERS(tableName=name)
         if found is not None:
-            handle = open_handle(spark, found.path, found.store)
+            handle = open_handle(spark, found.path, found.store, alias=parts[-1])
             shown = found.entry.full_name if found.entry is not None else found.catalog_name
             return handle if shown is None else replace(handle, name=shown)
     if server_knows_names(spark):
+        from delta_ds.spark.base.sql_grammar.tokens import Tokens
+
         # The server knows its names.
         (table,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()
         if table.format == DELTA:
-            return open_handle(spark, table.location, {})
+            return open_handle(spark, table.location, {}, alias=Tokens(name).name()[-1])
     raise MISSING_DELTA_TABLE_NAME(tableName=name)

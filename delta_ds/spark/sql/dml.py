@@ -179,9 +179,9 @@ class _Target:
         self._qualifier: list[str] = []
         if alias is None:
             parts = relation.multipartIdentifier()
-            names = [parts.apply(number) for number in range(parts.size())]
-            if "/" not in names[-1]:
-                alias, self._qualifier = names[-1], names[:-1]
+            if "/" not in parts.last():
+                alias = parts.last()
+                self._qualifier = _names(static(self.jvm, "Names").qualifier(spark._jsparkSession, parts))
         target = DeltaTable.forPath(spark, table.path, table.store)
         self.table = target if alias is None else target.alias(alias)
         self._alias = alias
@@ -201,10 +201,8 @@ class _Target:
         found: dict[str, str | Column] = {}
         for number in range(assignments.size()):
             assignment = assignments.apply(number)
-            parts = assignment.key().nameParts()
-            names = [parts.apply(at) for at in range(parts.size())]
             value = assignment.value()
-            name = ".".join(map(quoted, self._short(names)))
+            name = ".".join(map(quoted, self._short(_names(assignment.key().nameParts()))))
             if name.lower() in {known.lower() for known in found}:
                 twice = INSERTED_TWICE if inserts else ASSIGNED_TWICE
                 raise twice(table=self._where, column=name)
@@ -225,3 +223,7 @@ class _Target:
             ]:
                 return names[len(full) - 1 :]
         return names
+
+
+def _names(parts: JavaObject) -> list[str]:
+    return [parts.apply(at) for at in range(parts.size())]

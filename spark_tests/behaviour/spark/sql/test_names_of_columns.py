@@ -111,3 +111,54 @@ def test_values_of_columns_in_their_own_case(spark: SparkSession, told_apart: st
     ]
     with pytest.raises(DeltaError):
         DeltaTable.forName(spark, "cases").update(set={"VAL": "1"})
+
+
+_FORMS = ["named", "{0}.named", "spark_catalog.{0}.named"]
+
+
+@pytest.fixture
+def named(spark: SparkSession, schema: str) -> str:
+    spark.sql(
+        "CREATE OR REPLACE TABLE named USING delta AS SELECT * FROM VALUES (1, 1), (2, 2), (3, 3) AS r(id, v)"
+    )
+    return schema
+
+
+@pytest.mark.parametrize("target", _FORMS)
+@pytest.mark.parametrize("qualifier", _FORMS)
+def test_columns_of_statements_are_known_by_every_form_of_the_name_of_their_table(
+    spark: SparkSession, named: str, target: str, qualifier: str
+) -> None:
+    target, by = target.format(named), qualifier.format(named)
+    spark.sql(f"UPDATE {target} SET {by}.v = {by}.v + 9 WHERE {by}.id = 1")
+    spark.sql(
+        f"MERGE INTO {target} USING (SELECT 2 AS id, 20 AS w UNION ALL SELECT 4, 40) s ON {by}.id = s.id "
+        f"WHEN MATCHED THEN UPDATE SET {by}.v = {by}.v + w WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, w)"
+    )
+    spark.sql(f"DELETE FROM {target} WHERE {by}.id = 3")
+    assert rows(spark, "named") == [(1, 10), (2, 22), (4, 40)]
+
+
+def test_an_alias_hides_the_name_of_the_table(spark: SparkSession, named: str) -> None:
+    for statement in (f"DELETE FROM named t WHERE {named}.named.id = 1", "UPDATE named t SET named.v = 0"):
+        with pytest.raises(DeltaError, match="named"):
+            spark.sql(statement)
+    with pytest.raises(DeltaError, match="named"):
+        DeltaTable.forName(spark, "named").alias("t").delete("named.id = 1")
+    assert len(rows(spark, "named")) == 3
+
+
+@pytest.mark.parametrize("name", _FORMS)
+def test_columns_of_a_delta_table_are_known_by_its_name(spark: SparkSession, named: str, name: str) -> None:
+    table = DeltaTable.forName(spark, name.format(named))
+    table.update("named.id = 1", {"named.v": "named.v + 9"})
+    source = spark.createDataFrame([(2, 20), (4, 40)], "id int, w int")
+    (
+        table.merge(source.alias("s"), "named.id = s.id")
+        .whenMatchedUpdate(set={"named.v": "named.v + w"})
+        .whenNotMatchedInsert(values={"named.id": "s.id", "v": "w"})
+        .execute()
+    )
+    table.delete(F.col("named.id") == 3)
+    table.update(table.toDF()["id"] == 4, {"v": table.toDF()["v"] + 1})
+    assert sorted(row.v for row in table.toDF().select("named.v").collect()) == [10, 22, 41]

@@ -90,26 +90,39 @@ public final class Names {
         }
     }
 
-    private static Table load(org.apache.spark.sql.classic.SparkSession session, Seq parts) {
+    /**
+     * What may stand in front of the last part of a table's name: its catalog and schema, whether it says them or not. A
+     * temporary view has but what it says.
+     */
+    public static Seq qualifier(SparkSession any, Seq parts) {
+        org.apache.spark.sql.classic.SparkSession session = (org.apache.spark.sql.classic.SparkSession) any;
+        if (session.sessionState().catalog().isTempView(parts)) return (Seq) parts.init();
+        Object[] place = place(session, parts);
+        VectorBuilder names = new VectorBuilder();
+        names.addOne(((CatalogPlugin) place[0]).name());
+        String[] namespace = ((Identifier) place[1]).namespace();
+        for (int i = 0; i < namespace.length; i++) names.addOne(namespace[i]);
+        return (Seq) names.result();
+    }
+
+    /** The catalog and the identifier that a name stands for. */
+    private static Object[] place(org.apache.spark.sql.classic.SparkSession session, Seq parts) {
         CatalogManager catalogs = session.sessionState().catalogManager();
-        String[] names = new String[parts.length()];
-        for (int i = 0; i < names.length; i++) names[i] = (String) parts.apply(i);
         CatalogPlugin catalog = catalogs.currentCatalog();
-        String[] namespace = catalogs.currentNamespace();
-        if (names.length > 1) {
-            boolean named = catalogs.isCatalogRegistered(names[0]) && !Catalog.isOurs(names[0]);
-            int from = 0;
-            if (named && (names.length > 2 || !"spark_catalog".equalsIgnoreCase(names[0]))) {
-                catalog = catalogs.catalog(names[0]);
-                from = 1;
-            }
-            namespace = new String[names.length - 1 - from];
-            for (int i = 0; i < namespace.length; i++) namespace[i] = names[from + i];
+        if (parts.length() == 1) {
+            return new Object[] {catalog, Identifier.of(catalogs.currentNamespace(), (String) parts.last())};
         }
-        if (!(catalog instanceof TableCatalog)) return null;
-        Identifier ident = Identifier.of(namespace, names[names.length - 1]);
+        String first = (String) parts.apply(0);
+        boolean named = catalogs.isCatalogRegistered(first) && !Catalog.isOurs(first)
+            && (parts.length() > 2 || !"spark_catalog".equalsIgnoreCase(first));
+        return new Object[] {named ? catalogs.catalog(first) : catalog, ident(parts, named ? 1 : 0)};
+    }
+
+    private static Table load(org.apache.spark.sql.classic.SparkSession session, Seq parts) {
+        Object[] place = place(session, parts);
+        if (!(place[0] instanceof TableCatalog)) return null;
         try {
-            return ((TableCatalog) catalog).loadTable(ident);
+            return ((TableCatalog) place[0]).loadTable((Identifier) place[1]);
         } catch (NoSuchTableException missing) {
             return null;
         } catch (Exception error) {
