@@ -47,11 +47,11 @@ CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE = ErrorCondition(
     "{change} to {end}, separately",
     family="state",
 )
-CHANGES_OF_OTHER_COLUMNS = CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE.also(
+CHANGES_OF_OTHER_COLUMN_MAPPING = CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE.also(
     "Retrieving table changes between version {version} and {version} failed because of an incompatible schema "
     "change: the changes of version {version} of {table} cannot be read: it removes files in which "
-    "{columns:list} have other names or types than in the table since. Read from the version after it on, and "
-    "compare versions {before} and {version} for what it changed",
+    "{columns:list} have other names, as it switches column mapping on or off. Read from the version after it "
+    "on, and compare versions {before} and {version} for what it changed",
 )
 DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE = ErrorCondition(
     "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.streaming import CHANGES_OF_OTHER_COLUMNS
+from delta_ds.conditions.streaming import CHANGES_OF_OTHER_COLUMN_MAPPING
 from delta_ds.exceptions import ChangeDataError
 from delta_ds.kernel.base.arrow_buffers import field_of
 from delta_ds.kernel.files.read.plan import FileSlice, vector_descriptor
@@ -96,7 +96,7 @@ class CommitChanges:
         Raises
         ------
         ChangeDataError
-            It takes away files whose columns have other names, or types, than those of the metadata that it brings.
+            It takes away files whose columns have other names than those of the metadata that it brings.
         """
         import pyarrow.compute as pc
 
@@ -108,7 +108,7 @@ class CommitChanges:
         if len(files) or _merged_nothing(info):
             adds, removes = adds.slice(0, 0), removes.slice(0, 0)
         if metadata is not None and len(removes):
-            _check_columns_of_removed(storage, version, metadata)
+            _check_names_of_removed(storage, version, metadata)
         return cls(storage, version, time, files, adds, removes)
 
     @property
@@ -298,13 +298,13 @@ def file_sizes(sizes: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     return numbers(with_believable_sizes(known)["size"])
 
 
-def _check_columns_of_removed(storage: Storage, version: int, metadata: Metadata) -> None:
-    """RESTORE and CLONE may bring other columns by the names that are there, together with files."""
+def _check_names_of_removed(storage: Storage, version: int, metadata: Metadata) -> None:
+    """RESTORE and CLONE may bring column mapping, or end it, together with files."""
     if version <= earliest_version(list_log(storage)):
         return  # the log does not tell any more what was before
     columns = stored_otherwise(open_snapshot(storage, version - 1).metadata, metadata)
     if columns:
-        raise CHANGES_OF_OTHER_COLUMNS(
+        raise CHANGES_OF_OTHER_COLUMN_MAPPING(
             table=storage.url, version=version, before=version - 1, columns=columns
         )
 

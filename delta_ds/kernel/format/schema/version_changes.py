@@ -13,16 +13,7 @@ from typing import Protocol
 from delta_ds.kernel.format.schema.column_mapping import mapping_mode
 from delta_ds.kernel.format.schema.evolution import can_widen
 from delta_ds.kernel.format.schema.field_metadata import COLLATIONS, PHYSICAL_NAME
-from delta_ds.kernel.format.schema.types import (
-    BINARY,
-    STRING,
-    VOID,
-    ArrayType,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-)
+from delta_ds.kernel.format.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.records import dataclass, replace
 
 
@@ -176,27 +167,12 @@ def schema_changes(old: StructType, new: StructType) -> MappedChanges:
 
 
 def stored_otherwise(old: Description, new: Description) -> list[str]:
-    """The columns of two descriptions that have one name, and are not read by the second from files of the first.
-
-    Files have other names for them, since column mapping came or went, or a column was dropped and another one added.
-    Or the texts of partition values are of a type that the second does not hold, which would be read as null.
-    """
+    """The columns of two schemas that have one name but other names in files, since column mapping came or went."""
+    modes = [mapping_mode(one.configuration, supported=True) for one in (old, new)]
+    if modes[0] == modes[1]:
+        return []
     before, after = ({path: stored for stored, path in _paths(one.schema, (), ())} for one in (old, new))
-    mapped = any(mapping_mode(one.configuration, supported=True) != "none" for one in (old, new))
-    renamed = [path for path, stored in before.items() if mapped and after.get(path, stored) != stored]
-    types = {_stored_name(field): field.type for field in new.schema}
-    partitions = [field for field in map(old.schema.find, old.partition_columns) if field is not None]
-    retyped = [(f.name,) for f in partitions if not _holds(f.type, types.get(_stored_name(f), f.type))]
-    return [".".join(path) for path in dict.fromkeys([*renamed, *retyped])]
-
-
-def _stored_name(field: StructField) -> str:
-    return str(field.metadata.get(PHYSICAL_NAME, field.name))
-
-
-def _holds(old: DataType, new: DataType) -> bool:
-    """Whether the text of a value of a type is that of a value of another one, or at least the same text."""
-    return new in (old, STRING, BINARY) or can_widen(old, new)
+    return [".".join(path) for path, stored in before.items() if after.get(path, stored) != stored]
 
 
 def with_physical_names(schema: StructType) -> StructType:
@@ -212,7 +188,7 @@ def _with_physical_names(kind: DataType) -> DataType:
             tuple(
                 replace(
                     field,
-                    name=_stored_name(field),
+                    name=str(field.metadata.get(PHYSICAL_NAME, field.name)),
                     type=_with_physical_names(field.type),
                 )
                 for field in kind
@@ -230,7 +206,7 @@ def _paths(
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     if isinstance(kind, StructType):
         for field in kind:
-            own = (*physical, _stored_name(field))
+            own = (*physical, str(field.metadata.get(PHYSICAL_NAME, field.name)))
             yield own, (*logical, field.name)
             yield from _paths(field.type, own, (*logical, field.name))
     for part, inner in _parts(kind):
@@ -240,7 +216,7 @@ def _paths(
 def _leaf_types(kind: DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DataType]]:
     if isinstance(kind, StructType):
         for field in kind:
-            yield from _leaf_types(field.type, (*path, _stored_name(field)))
+            yield from _leaf_types(field.type, (*path, str(field.metadata.get(PHYSICAL_NAME, field.name))))
         return
     inner = list(_parts(kind))
     for part, element in inner:
