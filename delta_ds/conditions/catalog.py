@@ -42,20 +42,17 @@ LOGIN_IN_NAME = ErrorCondition(
     parameters=("address",),
     family="argument",
 )
-NOT_A_DELTA_TABLE = ErrorCondition(
+TABLE_ONLY_OPERATION_AT_PATH = ErrorCondition(
     "DELTA_TABLE_ONLY_OPERATION",
-    UnsupportedOperationError,
+    NotADeltaTableError,
     "0AKDD",
-    "{table} is not a Delta table: it is a table of {provider}, not of Delta. Nothing was written",
-)
-TABLE_ONLY_OPERATION_AT_PATH = NOT_A_DELTA_TABLE.also(
     "{tableName} is not a Delta table. {operation} is only supported for Delta tables: {reason}",
     parameters=("tableName", "operation"),
-    error=NotADeltaTableError,
 )
-TABLE_CHANGES_OF_OTHERS = NOT_A_DELTA_TABLE.also(
+TABLE_CHANGES_OF_OTHERS = TABLE_ONLY_OPERATION_AT_PATH.also(
     "{table} is not a Delta table: {function} reads the changes of Delta tables only, and {table} is a view, or "
     "a table of another source",
+    error=UnsupportedOperationError,
 )
 SET_LOCATION_OF_PATH = ErrorCondition(
     "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
@@ -187,6 +184,11 @@ NOT_A_DELTA_TABLE_TO_REORGANIZE = ErrorCondition(
     NotADeltaTableError,
     "0AKDD",
     "{tableName} is not a Delta table, but {what}: {operation} is only supported for Delta tables",
+    parameters=("tableName",),
+)
+NOT_A_DELTA_TABLE_TO_REPLACE = NOT_A_DELTA_TABLE_TO_REORGANIZE.also(
+    "{tableName} is not a Delta table. Please drop this table first if you would like to recreate it with Delta Lake: "
+    "it is a table of {provider}. Nothing was written",
     parameters=("tableName",),
 )
 NO_TABLE_TO_RESTORE = ErrorCondition(

@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.api.delta_log import DeltaLog
-from delta_ds.conditions.catalog import CANNOT_WRITE_INTO_VIEW, CREATE_TABLE_SET_LOCATION, NOT_A_DELTA_TABLE
+from delta_ds.conditions.catalog import (
+    CANNOT_WRITE_INTO_VIEW,
+    CREATE_TABLE_SET_LOCATION,
+    NOT_A_DELTA_TABLE_TO_REPLACE,
+)
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE
 from delta_ds.kernel.format.options.parsing import is_of_store
 from delta_ds.kernel.format.options.settings import default_properties
@@ -173,8 +177,10 @@ def place_named(
     ------
     NotADeltaTableError
         `replace`, and there is none.
+    NotADeltaTableError
+        The name is that of a table of another source.
     UnsupportedOperationError
-        The name is that of a table of another source, or of one at another location.
+        It is that of a table at another location.
     """
     metastore = Metastore(Jvm.of(spark))
     metastore.require_schema(namespace)
@@ -189,7 +195,7 @@ def place_named(
     if entry.provider is None:
         raise CANNOT_WRITE_INTO_VIEW(table=entry.full_name)
     if not is_ours(entry.provider):
-        raise NOT_A_DELTA_TABLE(table=entry.full_name, provider=entry.provider)
+        raise NOT_A_DELTA_TABLE_TO_REPLACE(tableName=entry.full_name, provider=entry.provider)
     if location is not None and stated_path(metastore.qualified_location(namespace, location)) != entry.path:
         raise CREATE_TABLE_SET_LOCATION(table=entry.full_name, location=entry.location, given=location)
     return Place(entry.path, entry.managed, tuple(namespace), name, entry)

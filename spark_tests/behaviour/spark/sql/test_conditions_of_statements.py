@@ -182,3 +182,14 @@ def test_a_view_of_a_table_without_columns_is_made_and_its_rows_are_refused(
 def test_a_table_of_another_format_replaces_one_without_columns(spark: SparkSession, bare: None) -> None:
     spark.range(3).write.format("parquet").mode("overwrite").saveAsTable("bare")
     assert sorted(row.id for row in spark.table("bare").collect()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("verb", ["REPLACE", "CREATE OR REPLACE"])
+def test_a_table_of_another_format_is_not_replaced_by_a_delta_table(
+    spark: SparkSession, tables: None, verb: str
+) -> None:
+    spark.range(3).write.format("parquet").mode("overwrite").saveAsTable("of_parquet")
+    with pytest.raises(DeltaError, match="is not a Delta table. Please drop this table first") as caught:
+        spark.sql(f"{verb} TABLE of_parquet (a INT) USING delta").collect()
+    assert caught.value.condition == "DELTA_NOT_A_DELTA_TABLE"
+    assert spark.table("of_parquet").count() == 3
