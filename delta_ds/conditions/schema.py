@@ -377,6 +377,11 @@ USER_DEFINED_TYPE_WITHOUT_ITS_CLASS = UNSUPPORTED_DATA_TYPES.also(
     "Found columns using unsupported data types: [{column}: {type}]; column {column} has the user-defined type "
     "{type}, whose class is not there: install what it comes from, in the driver and its Python workers",
 )
+USER_DEFINED_TYPE_STORED_OTHERWISE = UNSUPPORTED_DATA_TYPES.also(
+    "Found columns using unsupported data types: [{column}: {type}]; column {column} has the user-defined type "
+    "{type}, whose values the table stores as {stored} and the class as {wanted}: use the version of the class that "
+    "wrote the table",
+)
 UNSUPPORTED_COLLATION = UNSUPPORTED_DATA_TYPES.also(
     "Found columns using unsupported data types: [{column}]; column {column!r} has a collation, which needs the table "
     "feature collations that this version of delta_ds does not write; use a plain string. Nothing was written",

@@ -369,10 +369,8 @@ def with_highest_marks(schema: StructType, other: StructType) -> StructType:
 
 
 def _is_same(one: StructField, other: StructField) -> bool:
-    stored = one.metadata.get(PHYSICAL_NAME)
-    return one.name.lower() == other.name.lower() or (
-        stored is not None and stored == other.metadata.get(PHYSICAL_NAME)
-    )
+    stored = [f.metadata.get(PHYSICAL_NAME, f.name) for f in (one, other)]
+    return one.name.lower() == other.name.lower() or stored[0] == stored[1]
 
 
 # --- metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, UserDefinedType
 
 from delta_ds.kernel.format.schema import types as kernel
 from delta_ds.kernel.format.schema.char_varchar import declared_type
@@ -108,6 +108,8 @@ def type_text(data_type: DataType) -> str:
         return f"MAP<{type_text(data_type.keyType)}, {type_text(data_type.valueType)}>"
     if isinstance(data_type, StructType):
         return f"STRUCT<{', '.join(map(_nested, data_type.fields))}>"
+    if isinstance(data_type, UserDefinedType):
+        return type_text(data_type.sqlType())  # SQL has no name for it; Spark writes the same
     return data_type.simpleString().upper()
 
 

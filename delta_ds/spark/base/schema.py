@@ -22,6 +22,7 @@ from delta_ds.conditions.schema import (
     NOT_ONE_DATA_TYPE,
     UNSUPPORTED_COLLATION,
     UNSUPPORTED_DATATYPE,
+    USER_DEFINED_TYPE_STORED_OTHERWISE,
     USER_DEFINED_TYPE_WITHOUT_ITS_CLASS,
 )
 from delta_ds.conditions.session import CANNOT_RESOLVE_CHOSEN_COLUMN, CANNOT_RESOLVE_COLUMN
@@ -44,6 +45,7 @@ from delta_ds.kernel.format.schema.types import (
     UserDefinedType,
     parse_schema,
     schema_to_json,
+    without_metadata,
 )
 from delta_ds.records import replace
 
@@ -70,7 +72,7 @@ def to_spark(schema: StructType) -> SparkStructType:
     Raises
     ------
     UnsupportedFeatureError
-        The class of a user-defined type cannot be imported here.
+        The class of a user-defined type cannot be imported here, or stores its values as another type.
     """
     return as_it_is_to_spark(_public(schema))
 
@@ -96,10 +98,15 @@ def _check_classes(kind: DataType, column: str) -> None:
         module, _, name = kind.python_class.rpartition(".")
         try:
             found = getattr(import_module(module), name, None)
-        except (ImportError, ValueError):
-            found = None
+        except Exception as error:  # whatever a module does while it is imported
+            raise USER_DEFINED_TYPE_WITHOUT_ITS_CLASS(column=column, type=kind.python_class) from error
         if not (isinstance(found, type) and issubclass(found, SparkUserDefinedType)):
             raise USER_DEFINED_TYPE_WITHOUT_ITS_CLASS(column=column, type=kind.python_class)
+        of_class = from_spark(SparkStructType([SparkStructField("v", found.sqlType())])).fields[0].type
+        if without_metadata(of_class) != without_metadata(kind.stored):
+            raise USER_DEFINED_TYPE_STORED_OTHERWISE(
+                column=column, type=kind.python_class, stored=str(kind.stored), wanted=str(of_class)
+            )
 
 
 def from_spark(schema: SparkStructType) -> StructType:

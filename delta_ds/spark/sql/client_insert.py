@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType, UserDefinedType
 
 from delta_ds.conditions.columns import COLUMN_TWICE_IN_INSERT
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_OF_INSERT
@@ -188,6 +189,6 @@ class _Insert:
 def _default(column: StructField) -> str:
     """The SQL of a column's default, of its type."""
     text = column.metadata.get(CURRENT_DEFAULT, _NULL)
-    # The type of a nested column has names in it, which are not quoted here.
-    nested = column.dataType.typeName() in ("struct", "array", "map")
+    # The type of a nested column has names in it, which are not quoted here; SQL has no name of a user-defined one.
+    nested = isinstance(column.dataType, (StructType, ArrayType, MapType, UserDefinedType))
     return text if nested else f"CAST({text} AS {column.dataType.simpleString()})"

@@ -13,6 +13,7 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.format.schema import column_mapping
+from delta_ds.kernel.format.schema.char_varchar import catalog_name
 from delta_ds.kernel.format.schema.types import (
     DOUBLE,
     INTEGER,
@@ -21,6 +22,7 @@ from delta_ds.kernel.format.schema.types import (
     StructType,
     UserDefinedType,
 )
+from delta_ds.kernel.transaction.alter.create import create_table
 from delta_ds.testing import TableBuilder
 
 # Without "b" a pair still is one: a pair whose parts are null is not a null pair.
@@ -116,3 +118,45 @@ def test_a_column_of_a_class_takes_no_values_without_it(log: DeltaLog) -> None:
     with pytest.raises(SchemaError) as caught:
         log.write(_rows(range(1)))
     assert caught.value.condition == "DELTA_FAILED_TO_MERGE_FIELDS"
+
+
+def test_a_column_of_a_class_cannot_be_a_partition_column(tmp_path: Path) -> None:
+    schema = StructType(
+        (StructField("id", INTEGER), StructField("p", UserDefinedType("x.Y", None, None, DOUBLE)))
+    )
+    with pytest.raises(SchemaError) as caught:
+        create_table(DeltaLog(str(tmp_path / "t")), schema, ["p"])
+    assert caught.value.condition == "DELTA_INVALID_PARTITION_COLUMN_TYPE"
+
+
+def test_a_declared_type_around_a_class_names_what_it_stores() -> None:
+    assert (
+        catalog_name(StructType((StructField("v", _PAIR),))) == "struct<v:struct<a:double,b:array<double>>>"
+    )
+
+
+def test_only_a_variant_is_counted_by_its_metadata(tmp_path: Path) -> None:
+    stored = {
+        "type": "struct",
+        "fields": [
+            {
+                "name": "metadata",
+                "type": {"type": "array", "elementType": "double", "containsNull": True},
+                "nullable": False,
+                "metadata": {},
+            },
+            {"name": "x", "type": "double", "nullable": True, "metadata": {}},
+        ],
+    }
+    kind = {"type": "udt", "pyClass": "x.Y", "sqlType": stored}
+    text = json.dumps(
+        {"type": "struct", "fields": [{"name": "m", "type": kind, "nullable": True, "metadata": {}}]}
+    )
+    arrow = pa.struct([pa.field("metadata", pa.list_(pa.float64()), False), ("x", pa.float64())])
+    rows = pa.table({"m": pa.array([{"metadata": [], "x": 1.0}] * 3, arrow)})
+    folder = tmp_path / "t"
+    folder.mkdir()
+    metadata = {"org.apache.spark.sql.parquet.row.metadata": text}
+    pq.write_table(rows.replace_schema_metadata(metadata), folder / "a.parquet")
+    DeltaLog(str(folder)).convert()
+    assert DeltaLog(str(folder)).snapshot().scan("m is not null").count() == 3

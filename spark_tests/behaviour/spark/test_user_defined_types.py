@@ -137,6 +137,17 @@ def _written_and_changed(spark: SparkSession, path: str) -> list[tuple[Any, ...]
     return _rows(_read(spark, path))
 
 
+def test_a_class_that_stores_its_values_otherwise_than_the_table_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    _frame(spark, 0).write.format("pydelta").save(path)
+    commit = Path(path, "_delta_log", f"{0:020}.json")
+    commit.write_text(commit.read_text().replace('\\"name\\":\\"size\\"', '\\"name\\":\\"length\\"'))
+    with pytest.raises(UnsupportedFeatureError, match="the version of the class that wrote the table"):
+        _read(spark, path)
+
+
 class _Planted:
     def __reduce__(self) -> Any:
         return (print, ("a class of a table's log was loaded",))

@@ -7,6 +7,7 @@ Source: protocol-checklist VAC-W-05; delta-spark, `_delta_log/_last_vacuum_info`
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -46,6 +47,7 @@ from delta_ds.records import dataclass
 
 _CHECKSUM = r"(^|/)\.([^/]+)\.crc$"
 _INNER_LOG = f"./{LOG_DIRECTORY}(/|$)"
+_ABOVE_LOG = re.compile(rf"/{LOG_DIRECTORY}(?:/|$)")
 # Of the folders with a log of their own.
 _TOLD = 10
 
@@ -143,7 +145,7 @@ def find_candidates(
         for batch in batches:
             rows = pa.Table.from_batches([batch])
             logs = rows["path"].filter(pc.match_substring_regex(rows["path"], _INNER_LOG))
-            inner.update(path.partition(f"/{LOG_DIRECTORY}")[0] for path in logs.to_pylist())
+            inner.update(_ABOVE_LOG.split(path, maxsplit=1)[0] for path in logs.to_pylist())
             folders.see_folders(rows.filter(rows["is_folder"]))
             files = rows.filter(pc.invert(rows["is_folder"]))
             folders.see_files(files)

@@ -297,15 +297,14 @@ def _place(schema: pa.Schema, about: StatisticsColumn, rebase: Rebase) -> _Place
         field, first = level[at], column_conversion.first_leaves(level, first)[at]
         level = list(field.type) if pa.types.is_struct(field.type) else []
     leaves = range(first, column_conversion.first_leaves([field], first)[-1])
-    telling, flat = _telling(field.type, first)
+    telling, flat = _telling(field.type, first, about.type == VARIANT)
     return _Place(about, leaves, telling, flat, _exact(field.type, about.type, rebase))
 
 
-def _telling(kind: pa.DataType, first: int) -> tuple[int, bool]:
+def _telling(kind: pa.DataType, first: int, is_variant: bool) -> tuple[int, bool]:
     """The Parquet leaf of a column that counts its nulls best, and whether the count is exact."""
     kind = _storage(kind)
-    if pa.types.is_struct(kind) and kind.get_field_index("metadata") >= 0:
-        # A variant, whose metadata is there wherever the variant is.
+    if is_variant:  # its metadata is there wherever the variant is
         at = kind.get_field_index("metadata")
         return column_conversion.first_leaves(list(kind), first)[at], not kind.field(at).nullable
     return first, not pa.types.is_nested(kind)

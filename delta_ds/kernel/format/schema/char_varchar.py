@@ -18,6 +18,7 @@ from delta_ds.kernel.format.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    UserDefinedType,
     is_nested,
     parse_schema,
     walk,
@@ -134,6 +135,8 @@ def catalog_name(data_type: DataType) -> str:
         return f"map<{catalog_name(data_type.key)},{catalog_name(data_type.value)}>"
     if isinstance(data_type, StructType):
         return "struct<" + ",".join(f"{f.name}:{catalog_name(f.type)}" for f in data_type) + ">"
+    if isinstance(data_type, UserDefinedType):
+        return catalog_name(data_type.stored)
     return str(data_type)
 
 

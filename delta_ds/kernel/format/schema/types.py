@@ -113,7 +113,7 @@ class UserDefinedType:
     """A user-defined type of Spark, as the vectors of `pyspark.ml`: a class over a type of Delta.
 
     The log and the files know the stored type. What is inside it is no column: it has no mapped names, no
-    statistics and no path, and it changes only as a whole. Two are equal if their class is.
+    statistics and no path, and it changes only as a whole.
 
     Source: Spark, `UserDefinedType.jsonValue`; the protocol does not mention it, and delta-spark keeps it.
 
@@ -132,7 +132,7 @@ class UserDefinedType:
     python_class: str
     jvm_class: str | None
     pickled: str | None = field(compare=False, repr=False)
-    stored: DataType = field(compare=False)
+    stored: DataType
 
     def __str__(self) -> str:
         return self.python_class
@@ -231,10 +231,13 @@ def _parse(node: Any, path: str, depth: int = 0) -> DataType:
 
 
 def _parse_user_defined(node: Any, path: str, depth: int) -> UserDefinedType:
-    if node.get("pyClass") is None:
+    in_python, in_java, pickled = (node.get(key) for key in ("pyClass", "class", "serializedClass"))
+    for name in (in_python, in_java, pickled):
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"the class {name!r} is not a string")
+    if not in_python:
         raise USER_DEFINED_TYPE(column=path.lstrip("."), type=node["class"])
-    stored = _parse(node["sqlType"], path, depth + 1)
-    return UserDefinedType(node["pyClass"], node.get("class"), node.get("serializedClass"), stored)
+    return UserDefinedType(in_python, in_java, pickled, _parse(node["sqlType"], path, depth + 1))
 
 
 def _parse_field(node: Any, path: str, depth: int) -> StructField:

@@ -60,6 +60,7 @@ from delta_ds.kernel.format.schema.types import (
     DataType,
     MapType,
     StructType,
+    is_nested,
     schema_to_json,
     walk,
 )
@@ -161,7 +162,7 @@ def check_partitioning(
         found = schema.find(name)
         if found is None:
             raise partition_column_not_found(name, schema, table_name)
-        if isinstance(found.type, StructType | ArrayType | MapType) or found.type in (VARIANT, VOID):
+        if is_nested(found.type) or found.type in (VARIANT, VOID):
             raise INVALID_PARTITION_COLUMN(table=table_name, column=found.name, type=str(found.type))
     if is_new and partition_columns and len(partition_columns) == len(schema):
         raise CANNOT_USE_ALL_COLUMNS_FOR_PARTITION(table=table_name, partition_columns=partition_columns)

@@ -327,6 +327,25 @@ def test_identity_values_are_not_given_out_again_where_the_column_was_renamed(tm
     assert clone.to_arrow("id = 4")["k"].to_pylist() == [3]
 
 
+def test_identity_values_are_not_given_out_again_where_the_version_has_no_column_mapping(
+    tmp_path: Path,
+) -> None:
+    log = DeltaLog(tmp_path)
+    about = {
+        "delta.identity.start": 0,
+        "delta.identity.step": 1,
+        "delta.identity.allowExplicitInsert": False,
+    }
+    create_table(log, StructType((StructField("k", LONG, True, about), StructField("id", LONG))))
+    log.write(ids(1, 2))
+    set_properties(log, {"delta.columnMapping.mode": "name"})
+    rename_column(log, "k", "number")
+    log.write(ids(3))
+    restore(log, version=1)
+    log.write(ids(4))
+    assert log.to_arrow("id = 4")["k"].to_pylist() == [3]
+
+
 def test_column_ids_are_not_given_out_again(tmp_path: Path) -> None:
     log = DeltaLog(tmp_path)
     create_table(log, COLUMNS, properties={"delta.columnMapping.mode": "name"})

@@ -417,6 +417,14 @@ def test_a_user_defined_type_is_kept_as_the_log_has_it(named: dict[str, str]) ->
     assert schema_to_json(parse_schema(text)) == text
 
 
-def test_user_defined_types_are_equal_by_their_class_alone() -> None:
+def test_user_defined_types_are_equal_by_class_and_stored_type_however_they_are_pickled() -> None:
     one, same = (UserDefinedType("x.PairUDT", None, pickled, DOUBLE) for pickled in ("a", "b"))
     assert one == same != UserDefinedType("x.OtherUDT", None, "a", DOUBLE)
+    assert one != UserDefinedType("x.PairUDT", None, "a", LONG)
+
+
+@pytest.mark.parametrize("named", [{"pyClass": 5}, {"pyClass": "x.Y", "class": 5}])
+def test_a_user_defined_type_whose_class_is_no_text_is_malformed(named: dict[str, Any]) -> None:
+    field = {"name": "a", "type": {"type": "udt", **named, "sqlType": "double"}}
+    with pytest.raises(SchemaError, match="malformed at a"):
+        parse_schema(json.dumps({"type": "struct", "fields": [field]}))
