@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from chispa import assert_df_equality
-from pyspark.ml.linalg import Vectors
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -22,7 +21,6 @@ from delta_ds.exceptions import (
     NotADeltaTableError,
     SchemaError,
     TableExistsError,
-    UnsupportedFeatureError,
     UnsupportedOperationError,
 )
 from delta_ds.spark.base.session_conf import NATIVE_WRITE_CONF
@@ -116,13 +114,6 @@ def test_partition_columns_may_have_any_name(session: SparkSession, tmp_path: Pa
     odd = rows(session, 1).withColumnRenamed("p", "a`b, c").write.format("pydelta")
     odd.option("delta.columnMapping.mode", "name").partitionBy("a`b, c").save(str(tmp_path / "t"))
     assert DeltaLog(tmp_path / "t").snapshot().partition_columns == ["a`b, c"]
-
-
-def test_vectors_of_ml_are_refused_before_anything_is_written(session: SparkSession, tmp_path: Path) -> None:
-    vectors = session.createDataFrame([(Vectors.dense([1.0]),)], ["v"])
-    with pytest.raises(UnsupportedFeatureError, match=r"column v .* pyspark\.ml\.linalg\.VectorUDT"):
-        vectors.write.format("pydelta").save(str(tmp_path / "t"))
-    assert not (tmp_path / "t").exists()
 
 
 def test_layout_that_delta_does_not_have_is_refused(session: SparkSession, tmp_path: Path) -> None:
