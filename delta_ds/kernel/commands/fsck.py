@@ -207,7 +207,7 @@ def check_files(snapshot: Snapshot, phase: Phase) -> Iterator[Finding]:
         needed = NeededPaths(needed_paths(snapshot, listing, _ALWAYS))
     except (LogError, DataFileError, NotAFileError):
         return  # a finding of its own; what the log does not tell, nobody may take for unreferenced
-    found = find_candidates(iter(batches), needed, hidden, _NEVER, storage.url).files
+    found = find_candidates(iter(batches), needed, hidden, _NEVER).files
     for path, size in zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True):
         yield Finding(UNREFERENCED_FILE, path, f"{size} bytes")
 

@@ -75,9 +75,10 @@ def _distribution() -> Distribution:
 
     class DeltaSpark(Distribution):
         def read_text(self, filename: str) -> str | None:
+            if filename != "METADATA":
+                return None
             version = run_path(str(_FOLDER / "version.py"))["__version__"]
-            text = f"Metadata-Version: 2.1\nName: {_DISTRIBUTION}\nVersion: {version}\n"
-            return text if filename == "METADATA" else None
+            return f"Metadata-Version: 2.1\nName: {_DISTRIBUTION}\nVersion: {version}\n"
 
         def locate_file(self, path: Any) -> Path:
             return Path(_FOLDER.parent, path)

@@ -14,11 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.conditions.commands import CANNOT_VACUUM_LITE
-from delta_ds.events.commands import (
-    INNER_TABLES_KEPT,
-    LAST_VACUUM_INFO_NOT_WRITTEN,
-    LAST_VACUUM_INFO_UNREADABLE,
-)
+from delta_ds.events.commands import LAST_VACUUM_INFO_NOT_WRITTEN, LAST_VACUUM_INFO_UNREADABLE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.base.arrow_buffers import integers, mask, texts
 from delta_ds.kernel.base.json_text import parse_json
@@ -48,8 +44,6 @@ from delta_ds.records import dataclass
 _CHECKSUM = r"(^|/)\.([^/]+)\.crc$"
 _INNER_LOG = f"./{LOG_DIRECTORY}(/|$)"
 _ABOVE_LOG = re.compile(rf"/{LOG_DIRECTORY}(?:/|$)")
-# Of the folders with a log of their own.
-_TOLD = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +60,18 @@ class Candidates:
         Folders without a file in them, relative to the table.
     num_folders
         How many folders were looked at, the table's own included.
+    inner_tables
+        Folders with a log of their own, which is not the table's.
+    num_inner_files
+        How many files in them would be candidates.
     """
 
     files: pa.Table
     checksums: pa.ChunkedArray
     folders: tuple[str, ...]
     num_folders: int
+    inner_tables: tuple[str, ...] = ()
+    num_inner_files: int = 0
 
 
 def no_files() -> pa.Table:
@@ -119,7 +119,7 @@ def is_old(rows: pa.Table, cutoff_ms: int) -> pa.ChunkedArray:
 
 
 def find_candidates(
-    batches: Iterable[pa.RecordBatch], needed: Needed, hidden: Hidden, cutoff_ms: int, table: str
+    batches: Iterable[pa.RecordBatch], needed: Needed, hidden: Hidden, cutoff_ms: int
 ) -> Candidates:
     """The listed files that are older than the horizon and not needed.
 
@@ -134,8 +134,6 @@ def find_candidates(
         What must stay.
     cutoff_ms
         The horizon, ms since 1970.
-    table
-        Its address, for messages.
     """
     folders = _Folders(hidden, cutoff_ms)
     checksums: list[pa.ChunkedArray] = []
@@ -155,19 +153,15 @@ def find_candidates(
             yield files.select(["path", "size"])
 
     found = [needed.without(group) for group in _tables_of_rows(old_files(), needed.rows_at_once)]
-    files = _not_in(inner, pa.concat_tables(found) if found else no_files(), table)
+    everywhere = pa.concat_tables(found) if found else no_files()
+    files = everywhere
+    if inner:
+        files = everywhere.filter(mask([not _is_in(inner, path) for path in everywhere["path"].to_pylist()]))
     empty = tuple(folder for folder in folders.empty() if not _is_in(inner, folder))
-    return Candidates(files, _beside(checksums, files), empty, folders.count())
-
-
-def _not_in(inner: set[str], files: pa.Table, table: str) -> pa.Table:
-    """The files that are in none of some folders."""
-    if not inner or not files.num_rows:
-        return files
-    kept = mask([not _is_in(inner, path) for path in files["path"].to_pylist()])
-    if kept.false_count:
-        INNER_TABLES_KEPT.log(table=table, files=kept.false_count, folders=sorted(inner)[:_TOLD])
-    return files.filter(kept)
+    num_inner_files = everywhere.num_rows - files.num_rows
+    return Candidates(
+        files, _beside(checksums, files), empty, folders.count(), tuple(sorted(inner)), num_inner_files
+    )
 
 
 def _is_in(folders: set[str], path: str) -> bool:

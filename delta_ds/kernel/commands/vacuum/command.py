@@ -22,7 +22,7 @@ from delta_ds.conditions.commands import (
     VACUUM_RETENTION_PERIOD_NEGATIVE,
     VACUUM_RETENTION_PERIOD_TOO_SHORT,
 )
-from delta_ds.events.commands import VACUUM_END_NOT_RECORDED
+from delta_ds.events.commands import INNER_TABLES_KEPT, VACUUM_END_NOT_RECORDED
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.base.work import Phase, Work
 from delta_ds.kernel.commands.vacuum import candidates
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 
 Mode = Literal["full", "lite"]
+# Of the folders of other tables below this one.
+_FOLDERS_TOLD = 10
 # Finds the files that must stay: of the newest version, a listing of the log made after it, and the horizon.
 FindNeeded = Callable[[Snapshot, LogListing, int], Needed]
 
@@ -213,7 +215,12 @@ def _candidates(
         batches = storage.list_below("", lambda folder: folder not in hidden)
     needed = find_needed(snapshot, listing, horizon.cutoff_ms)
     counted = _counted(batches, listing_phase)
-    return find_candidates(counted, needed, hidden, horizon.cutoff_ms, storage.url), last
+    found = find_candidates(counted, needed, hidden, horizon.cutoff_ms)
+    if found.num_inner_files:
+        INNER_TABLES_KEPT.log(
+            table=storage.url, files=found.num_inner_files, folders=found.inner_tables[:_FOLDERS_TOLD]
+        )
+    return found, last
 
 
 def _counted(batches: Iterator[pa.RecordBatch], phase: Phase | None) -> Iterator[pa.RecordBatch]:

@@ -156,16 +156,12 @@ def scan_columns(snapshot: Snapshot, table: StructType | None = None) -> ScanCol
         table,
         tuple(f.name for f in map(table.find, snapshot.partition_columns) if f),
         mode,
-        _spark(data),
-        _spark(output),
+        schemas.as_it_is_to_spark(data),
+        schemas.as_it_is_to_spark(output),
         partitions,
         by_id,
         renames,
     )
-
-
-def _spark(schema: StructType) -> SparkStructType:
-    return schemas.as_it_is_to_spark(schema)
 
 
 def _check_type(data_type: DataType, where: str, top: bool = False) -> None:
@@ -255,7 +251,7 @@ def _rename_inside(column: Column, field: StructField, mode: str, by_id: bool) -
     """A column with its nested fields under their own names."""
     if by_id or not isinstance(field.type, StructType) or not _is_plain(field.type):
         # A cast renames by position and keeps nullability and comments, but reads the whole column.
-        return column.cast(_spark(StructType((schemas.public_field(field),)))[0].dataType)
+        return column.cast(schemas.as_it_is_to_spark(StructType((schemas.public_field(field),)))[0].dataType)
     return _rebuilt(column, field.type, mode, field.nullable)
 
 
@@ -291,4 +287,4 @@ def _find(level: DataType, name: str, mode: str, by_id: bool) -> StructField | N
 
 def spark_schema(fields: Sequence[StructField]) -> SparkStructType:
     """The Spark schema of fields."""
-    return _spark(StructType(tuple(fields)))
+    return schemas.as_it_is_to_spark(StructType(tuple(fields)))

@@ -305,15 +305,17 @@ def test_identity_marks_only_move_on() -> None:
     assert mark(with_highest_marks(column(5, 1), column(9, 2))) == 5
 
 
+_IDENTITY = {
+    "delta.identity.start": 0,
+    "delta.identity.step": 1,
+    "delta.identity.allowExplicitInsert": False,
+}
+_NUMBERED = StructType((StructField("k", LONG, True, _IDENTITY), StructField("id", LONG)))
+
+
 def test_identity_values_are_not_given_out_again_where_the_column_was_renamed(tmp_path: Path) -> None:
     log, clone = DeltaLog(tmp_path / "t"), DeltaLog(tmp_path / "clone")
-    about = {
-        "delta.identity.start": 0,
-        "delta.identity.step": 1,
-        "delta.identity.allowExplicitInsert": False,
-    }
-    columns = StructType((StructField("k", LONG, True, about), StructField("id", LONG)))
-    create_table(log, columns, properties={"delta.columnMapping.mode": "name"})
+    create_table(log, _NUMBERED, properties={"delta.columnMapping.mode": "name"})
     log.write(ids(1, 2))
     log.clone(clone)
     rename_column(log, "k", "number")
@@ -331,12 +333,7 @@ def test_identity_values_are_not_given_out_again_where_the_version_has_no_column
     tmp_path: Path,
 ) -> None:
     log = DeltaLog(tmp_path)
-    about = {
-        "delta.identity.start": 0,
-        "delta.identity.step": 1,
-        "delta.identity.allowExplicitInsert": False,
-    }
-    create_table(log, StructType((StructField("k", LONG, True, about), StructField("id", LONG))))
+    create_table(log, _NUMBERED)
     log.write(ids(1, 2))
     set_properties(log, {"delta.columnMapping.mode": "name"})
     rename_column(log, "k", "number")
